@@ -1,4 +1,4 @@
 """What the project's commands share: paths, the sandbox, the wheelhouse, inventories and remote hosts.
 
-Imports run one way: ``fabfile.py`` and ``scripts/`` use this package, this package uses neither of them nor Ansible's internals.
+Imports run one way: ``fabfile.py`` and ``scripts/`` use this package; it uses neither of them nor Ansible's internals.
 """

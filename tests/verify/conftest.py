@@ -1,0 +1,80 @@
+"""Verification of a deployed host over SSH: what runs is compared with what the inventory asks for.
+
+Run by ``scripts/verify``, which resolves the inventory into one JSON file a host (``playbooks/intent.yml``) and names their directory.
+"""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def pytest_addoption(parser):
+    parser.addoption("--intent", type=Path, required=True, help="directory with what is asked of each host")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "service: a failure shows the end of the service's journal")
+    config.addinivalue_line("markers", "gpu: needs a host with GPUs")
+
+
+@pytest.fixture(scope="module")
+def intent(request, host):
+    return json.loads((request.config.getoption("--intent") / f"{host.backend.host}.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(autouse=True)
+def _gpu_only(request):
+    if request.node.get_closest_marker("gpu") and request.getfixturevalue("intent")["sglang"]["device"] != "cuda":
+        pytest.skip("sglang_device is not cuda: this host has no GPU to look at")
+
+
+@pytest.fixture(scope="module")
+def service(host):
+    return host.service("sglang")
+
+
+@pytest.fixture(scope="module")
+def properties(service):
+    return service.systemd_properties
+
+
+@pytest.fixture(scope="module")
+def main_pid(properties):
+    return properties["MainPID"]
+
+
+@pytest.fixture(scope="module")
+def on_host(host, intent):
+    """Runs a Python program of this directory on the host with the unit's own interpreter and returns its JSON output."""
+
+    def run(program: str, *arguments: str):
+        source = (HERE / program).read_text(encoding="utf-8")
+        words = [intent["server"]["argv"][0], "-I", "-c", source, *arguments]
+        return json.loads(host.check_output(shlex.join(words)))
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def ask(on_host, intent):
+    """Sends a request to the server from its own host; returns ``{"status": ..., "body": ...}``."""
+    address, port = intent["server"]["host"], intent["server"]["port"]
+
+    def request(path: str, body=None):
+        url = f"http://{f'[{address}]' if ':' in address else address}:{port}{path}"
+        return on_host("ask_server.py", url, json.dumps(body))
+
+    return request
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.failed and item.get_closest_marker("service") and "host" in item.funcargs:
+        journal = item.funcargs["host"].run("journalctl --unit=sglang.service --lines=40 --no-pager --output=short-iso")
+        report.sections.append(("journal of sglang.service", journal.stdout or journal.stderr))
+    return report

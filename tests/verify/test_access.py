@@ -1,0 +1,35 @@
+"""Nobody reads or reaches what he should not."""
+
+import pytest
+
+
+def test_owner_and_mode(host, intent):
+    asked = {item["path"]: (item["user"], item["group"], oct(item["mode"])) for item in intent["server"]["files"]}
+    found = {path: (host.file(path).user, host.file(path).group, oct(host.file(path).mode)) for path in asked}
+    assert found == asked
+
+
+def test_the_service_user_has_no_shell(host, intent):
+    assert host.user(intent["sglang"]["user"]).shell == "/usr/sbin/nologin"
+
+
+def test_no_key_on_the_command_line(host, main_pid):
+    arguments = host.check_output("tr '\\0' '\\n' < /proc/%s/cmdline", main_pid).split("\n")
+    assert not [word for word in arguments if word.startswith(("--api-key", "--admin-api-key"))]
+
+
+def test_listens_where_it_is_told_to(host, intent):
+    address = "::1" if intent["server"]["host"] == "::1" else intent["server"]["host"].replace("localhost", "127.0.0.1")
+    assert host.socket(f"tcp://{address}:{intent['server']['port']}").is_listening
+
+
+def test_no_socket_of_the_service_is_open_to_others(host, intent, properties):
+    if not intent["server"]["loopback"]:
+        pytest.skip("sglang_server_trusted_network: the inventory lets others reach the server")
+    pids = set(host.check_output("cat /sys/fs/cgroup/systemd%s/cgroup.procs /sys/fs/cgroup%s/cgroup.procs 2>/dev/null || :",
+                                 properties["ControlGroup"], properties["ControlGroup"]).split())  # fmt: skip
+    assert pids
+    lines = host.check_output("ss -Hltnp").splitlines()
+    ours = [line.split()[3] for line in lines if any(f"pid={pid}," in line for pid in pids)]
+    assert ours
+    assert not [address for address in ours if not address.startswith(("127.", "[::1]", "[::ffff:127."))]

@@ -1,0 +1,47 @@
+"""The release on the host is the one that is asked for, whole, and the one that the service's interpreter imports."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def server_args(on_host):
+    return on_host("read_server_args.py")
+
+
+def test_release_is_complete_and_built_from_what_is_asked_for(host, intent):
+    record = json.loads(host.file(f"{intent['sglang']['release_dir']}/release.json").content_string)
+    assert record == {"release": intent["sglang"]["release"], "build": intent["sglang"]["build"]}
+
+
+def test_current_is_that_release(host, intent):
+    assert host.file(intent["sglang"]["current"]).linked_to == intent["sglang"]["release_dir"]
+
+
+def test_the_units_interpreter_imports_the_releases_server_args(server_args, intent):
+    assert server_args["path"] == f"{intent['sglang']['release_dir']}/src/sglang/srt/server_args.py"
+
+
+def test_every_option_of_the_unit_is_known_to_it(server_args, intent):
+    assert not set(intent["server"]["options"]) - set(server_args["options"])
+
+
+def test_every_setting_is_a_field_of_it(server_args, intent):
+    assert not set(intent["server"]["report"]) - set(server_args["fields"])
+
+
+def test_the_service_cannot_change_its_own_code(host, intent):
+    writable = host.run(
+        "runuser -u %s -- find %s/src %s/venv -maxdepth 5 -writable -not -type l",
+        intent["sglang"]["user"],
+        intent["sglang"]["release_dir"],
+        intent["sglang"]["release_dir"],
+    )
+    assert writable.rc == 0
+    assert writable.stdout == ""
+
+
+def test_cache_belongs_to_the_service(host, intent):
+    cache = host.file(intent["sglang"]["cache_dir"])
+    assert (cache.user, cache.group, cache.mode) == (intent["sglang"]["user"], intent["sglang"]["user"], 0o750)
