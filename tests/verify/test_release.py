@@ -33,7 +33,7 @@ def test_every_setting_is_a_field_of_it(server_args, intent):
 
 def test_the_service_cannot_change_its_own_code(host, intent):
     writable = host.run(
-        "runuser -u %s -- find %s/src %s/venv -maxdepth 5 -writable -not -type l",
+        "runuser -u %s -- env --chdir=/ find %s/src %s/venv -maxdepth 5 -writable -not -type l",
         intent["sglang"]["user"],
         intent["sglang"]["release_dir"],
         intent["sglang"]["release_dir"],

@@ -17,7 +17,7 @@ def test_running(properties):
 
 def test_properties(properties, intent):
     asked = intent["server"]["properties"]
-    assert {name: properties[name] for name in asked} == asked
+    assert {name: properties.get(name, "") for name in asked} == asked
 
 
 def test_the_process_runs_with_the_flags(host, main_pid, intent):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from typing import TYPE_CHECKING, Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 CLOSE = 0.85
 """Similarity (difflib's ratio, 0 to 1) from which a name without our prefixes is taken for a misspelling of ours."""
+
+RULES = ("type", "elements", "choices", "required")
+"""What of an option restricts its value."""
 
 
 def unknown_variables(names: Iterable[str], declared: Iterable[str], prefixes: Iterable[str]) -> list[dict[str, str]]:
@@ -33,7 +37,12 @@ def unknown_variables(names: Iterable[str], declared: Iterable[str], prefixes: I
 
 def type_errors(values: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     """What Ansible's own validator says of values against the options of an argument spec; empty if all is well."""
-    return list(ArgumentSpecValidator(dict(options)).validate(dict(values)).error_messages)
+    # As plain data: the validator copies its specification deeply, which takes seconds with Ansible's lazy containers.
+    rules = {
+        str(name): {key: json.loads(json.dumps(option[key])) for key in RULES if key in option}
+        for name, option in options.items()
+    }
+    return list(ArgumentSpecValidator(rules).validate(dict(values)).error_messages)
 
 
 class FilterModule:
