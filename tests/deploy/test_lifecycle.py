@@ -7,7 +7,7 @@ import pytest
 BROKEN = {"sglang_server_context_length": 123456}
 """A valid command line and an impossible configuration: the model is made for 4096 tokens."""
 # With everything that a shell, systemd or YAML could take for its own.
-SECRET = """s3cr3t-"quoted"-'and'-$HOME-`date`-back\\slash-100%"""
+VALUE = """s3cr3t-"quoted"-'and'-$HOME-`date`-back\\slash-100%"""
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +72,11 @@ def test_systemd_starts_a_server_that_was_killed(base):
 
 
 def test_a_secret_reaches_the_process_and_nothing_else(base):
-    run = base.play("--diff", "-vv", sglang_server_environment={"UPSTREAM_TOKEN": SECRET})
+    run = base.play("--diff", "-vv", sglang_server_environment={"UPSTREAM_TOKEN": VALUE})
     assert run.returncode == 0, run.output
     assert "s3cr3t" not in run.output
     pid = base.ready["pid"]
-    assert f"UPSTREAM_TOKEN={SECRET}" in base.ssh(f"tr '\\0' '\\n' </proc/{pid}/environ")
+    assert f"UPSTREAM_TOKEN={VALUE}" in base.ssh(f"tr '\\0' '\\n' </proc/{pid}/environ")
     assert base.ssh("cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c s3cr3t- || :") == "1"  # The grep itself.
     assert base.ssh("journalctl --boot | grep -c s3cr3t || :") == "0"
     assert base.ssh("grep -rlI s3cr3t /etc /run/sglang /opt/sglang/current/cache /var/lib/sglang /tmp -s "

@@ -1,0 +1,58 @@
+"""Every role declares the variables that it has, and no two places disagree about them."""
+
+import re
+
+import pytest
+import yaml
+
+from blackwell import paths
+
+ROLES = sorted(path.name for path in (paths.ROOT / "roles").iterdir() if path.is_dir())
+TEXTS = [
+    path.read_text(encoding="utf-8")
+    for top in ("roles", "playbooks", "templates", "inventory")
+    for path in (paths.ROOT / top).rglob("*")
+    if path.suffix in {".yml", ".j2"} and path.name != "argument_specs.yml"
+]
+
+
+def read(path):
+    return yaml.safe_load((paths.ROOT / path).read_text(encoding="utf-8")) or {}
+
+
+def options(role):
+    return read(f"roles/{role}/meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_default_is_declared_and_every_declared_variable_has_a_default(role):
+    required = {name for name, option in options(role).items() if option.get("required")}
+    assert set(read(f"roles/{role}/defaults/main.yml")) | required == set(options(role))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_default_that_is_a_value_is_the_declared_one(role):
+    values = {
+        name: value
+        for name, value in read(f"roles/{role}/defaults/main.yml").items()
+        if not (isinstance(value, str) and "{{" in value)
+    }
+    required = {name for name, option in options(role).items() if option.get("required")}
+    declared = {name: options(role)[name]["default"] for name in values if name not in required}
+    assert {name: value for name, value in values.items() if name not in required} == declared
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_variable_carries_the_roles_name(role):
+    assert [name for name in options(role) if not name.startswith(f"{role}_")] == []
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_variable_is_used_outside_of_its_default(role):
+    for name in options(role):
+        uses = sum(len(re.findall(rf"\b{name}\b", text)) for text in TEXTS)
+        assert uses > 1, f"{name} is declared and never used"
+
+
+def test_preflight_checks_every_role():
+    assert sorted(read("roles/preflight/defaults/main.yml")["preflight_roles"]) == ROLES
