@@ -26,6 +26,16 @@ def test_a_command_line_that_the_release_refuses_touches_nothing(base):
     assert (base.fingerprint(), base.ready) == (before, ready)
 
 
+def test_a_model_that_the_service_may_not_read_is_named_and_the_server_goes_on(base):
+    ready = base.ready
+    base.ssh("chmod 600 /var/lib/sglang/models/counting/eagle3/model.safetensors")
+    run = base.play("--tags", "serve")
+    base.ssh("chmod 644 /var/lib/sglang/models/counting/eagle3/model.safetensors")
+    assert run.returncode != 0
+    assert "may not read /var/lib/sglang/models/counting/eagle3/model.safetensors" in " ".join(run.output.split())
+    assert base.ready == ready
+
+
 def test_a_deployment_that_does_not_become_ready_is_taken_back(base):
     before = base.ready
     run = base.play(**BROKEN)

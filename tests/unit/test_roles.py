@@ -56,3 +56,11 @@ def test_every_variable_is_used_outside_of_its_default(role):
 
 def test_preflight_checks_every_role():
     assert sorted(read("roles/preflight/defaults/main.yml")["preflight_roles"]) == ROLES
+
+
+@pytest.mark.parametrize(
+    "path", sorted((paths.ROOT / "inventory").rglob("group_vars/*.yml")), ids=lambda p: p.parts[-3]
+)
+def test_inventories_set_declared_variables_only(path):
+    declared = {name for role in ROLES for name in options(role)}
+    assert [name for name in yaml.safe_load(path.read_text(encoding="utf-8")) if name not in declared] == []

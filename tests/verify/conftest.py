@@ -1,6 +1,7 @@
 """Verification of a deployed host over SSH: what runs is compared with what the inventory asks for.
 
-Run by ``scripts/verify``, which resolves the inventory into one JSON file a host (``playbooks/intent.yml``) and names their directory.
+Run by ``scripts/verify``, which resolves the inventory into one JSON file a host (``playbooks/intent.yml``) and names
+their directory.
 """
 
 import json
@@ -49,7 +50,7 @@ def main_pid(properties):
 
 @pytest.fixture(scope="module")
 def on_host(host, intent):
-    """Runs a Python program of this directory on the host with the unit's own interpreter and returns its JSON output."""
+    """Runs a program of this directory on the host with the unit's own interpreter; returns its JSON output."""
 
     def run(program: str, *arguments: str):
         source = (HERE / program).read_text(encoding="utf-8")
@@ -72,7 +73,7 @@ def ask(on_host, intent):
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item, call):
+def pytest_runtest_makereport(item):
     report = yield
     if report.failed and item.get_closest_marker("service") and "host" in item.funcargs:
         journal = item.funcargs["host"].run("journalctl --unit=sglang.service --lines=40 --no-pager --output=short-iso")

@@ -1,4 +1,4 @@
-"""Runs on the host with the unit's own interpreter: what ``server_args.py`` would be imported, its fields and its options.
+"""Runs on the host with the unit's own interpreter: the ``server_args.py`` that it imports, with fields and options.
 
 The file is read, not executed, so that this takes milliseconds and needs no GPU.
 """

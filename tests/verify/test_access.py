@@ -24,7 +24,7 @@ def test_listens_where_it_is_told_to(host, intent):
 
 
 def test_nobody_else_reaches_a_socket_of_the_service(host, intent, main_pid):
-    """PyTorch's rendezvous listens on every address; the unit must keep others from it. Tried from the host's own address."""
+    """PyTorch's rendezvous listens on every address; the unit keeps others out. Tried from the host's own address."""
     if not intent["server"]["loopback"]:
         pytest.skip("sglang_server_trusted_network: the inventory lets others reach the server")
     pids = {main_pid, *host.check_output("pgrep --parent %s", main_pid).split()}
