@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Waits until an SGLang server is ready, which is: its health check answers 200 and one generation came back.
 
-systemd runs this as ExecStartPost of sglang.service, so that "active" means ready. What was found is written to a record
-in the runtime directory, which systemd removes when the service stops. Exits 1 with one sentence if the server ends or
-time runs out.
+systemd runs this as ExecStartPost of sglang.service, so that "active" means ready. What was found is written to a
+record in the runtime directory, which systemd removes when the service stops. Exits 1 with one sentence if the server
+ends or time runs out.
 """
 
 import argparse
