@@ -4,6 +4,7 @@ The tests of a module share its hosts and run in the order in which they are wri
 examined.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -164,9 +165,14 @@ def _sandbox():
     """Takes down what the tests brought up, and what an earlier run that was killed left."""
     if os.geteuid():
         pytest.skip("sandbox hosts need root")
-    api.down(settings=SETTINGS)
-    yield
-    api.down(settings=SETTINGS)
+    with Path("/run/blackwell-sandbox-deploy.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pytest.exit("another run of the deployment tests is under way on this machine", returncode=2)
+        api.down(settings=SETTINGS)
+        yield
+        api.down(settings=SETTINGS)
 
 
 @pytest.fixture(scope="session")
