@@ -42,10 +42,14 @@ def sandbox(settings, *arguments):
 
 
 @contextmanager
-def running(settings, *arguments):
+def running(settings, *arguments, **variables):
     """A command in a process group of its own, as a shell with job control starts it."""
     with subprocess.Popen(
-        [SANDBOX, *arguments], env=environment(settings), stderr=subprocess.PIPE, text=True, process_group=0
+        [SANDBOX, *arguments],
+        env=environment(settings, **variables),
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
     ) as process:
         try:
             yield process
@@ -91,13 +95,16 @@ def traces():
         *(f"cgroup {group}" for group in cgroups.existing("")),
         *(f"cgroup {group}" for group in cgroups.existing(PREFIX)),
         *(f"table {entry['table']['name']}" for entry in tables if "table" in entry),
-        *(f"state {path}" for path in Path("/run").glob("blackwell*")),
+        *(f"state {path}" for path in Path("/run").glob("blackwell-*")),
         *(f"layer {path}" for path in (HERE.cache / "hosts").glob("*/*")),
-        *(f"nspawn {path}" for path in Path("/run/systemd/nspawn").glob("*/*")),
+        *(f"nspawn {path}" for path in Path("/run/systemd/nspawn/propagate").glob("*")),
         *(f"process {process.argv}" for process in processes.current() if mentions(process)),
     }
-    own = (HERE.bridge, BESIDE.bridge)
-    return {trace for trace in found if PREFIX not in trace or any(name in trace for name in own)}
+    own = (HERE.bridge, BESIDE.bridge, str(HERE.run), str(BESIDE.run))
+    foreign = (PREFIX, "/run/blackwell-")
+    return {
+        trace for trace in found if any(name in trace for name in own) or not any(name in trace for name in foreign)
+    }
 
 
 def mentions(process):
@@ -260,13 +267,27 @@ def test_a_host_whose_supervisor_was_killed_shuts_down_and_starts_again():
 
 
 @pytest.mark.usefixtures("pair")
-def test_two_commands_at_once_do_not_collide(beside):
-    with running(beside, "up", "t-a") as first, running(beside, "up", "t-b") as second:
-        assert (first.wait(60), second.wait(60)) == (0, 0)
-    addresses = {
-        host.address for host in api.hosts(settings=beside) if said(host.name, "hostname", settings=beside) == host.name
-    }
+def test_a_stopped_host_that_somebody_unmounted_starts_again_with_its_files():
+    said("t-two", "echo kept >/root/note")
+    ssh("t-two", "poweroff")
+    assert wait_until(lambda: not processes.of(HERE, "t-two"), 20)
+    subprocess.run(["umount", HERE.root("t-two")], check=True)
+    api.up(["t-two"], settings=HERE)
+    assert said("t-two", "cat /root/note") == "kept"
+
+
+@pytest.mark.usefixtures("pair")
+def test_two_commands_at_once_wait_for_each_other(beside):
+    with running(beside, "up", "t-a") as first:
+        wait_for_line(first, "t-a: starting")
+        first.send_signal(signal.SIGSTOP)
+        with running(beside, "up", "t-b") as second:
+            wait_for_line(second, "waiting for another scripts/sandbox")
+            first.send_signal(signal.SIGCONT)
+            assert (first.wait(60), second.wait(60)) == (0, 0)
+    addresses = {host.address for host in api.hosts(settings=beside)}
     assert len(addresses) == 2
+    assert [said(name, "hostname", settings=beside) for name in ("t-a", "t-b")] == ["t-a", "t-b"]
 
 
 @pytest.mark.usefixtures("pair")
@@ -275,7 +296,11 @@ def test_down_leaves_nothing_and_hosts_of_other_sandboxes_running(beside):
     api.up(["t-x", "t-y"], settings=beside)
     kinds = {trace.split()[0] for trace in traces() - before}
     assert kinds == {"mount", "link", "cgroup", "table", "state", "layer", "nspawn", "process"}
+    root = beside.root("t-x").stat()
+    lock = Path(f"/run/systemd/nspawn/locks/inode-{root.st_dev}:{root.st_ino}")
+    assert lock.exists()
     assert api.down(["t-x"], settings=beside) == ("t-x",)
+    assert not lock.exists()
     assert said("t-y", "hostname", settings=beside) == "t-y"
     assert sandbox(beside, "down").returncode == 0
     assert traces() - before == set()
@@ -310,20 +335,37 @@ def test_an_interrupted_up_removes_what_it_made(beside):
     assert traces() - before == set()
 
 
+# Stands for mmdebstrap in the middle of its work, with a child, and deaf to every signal that can be ignored.
+OBSTINATE = """\
+#!/bin/sh
+trap '' HUP INT PIPE TERM
+for root; do :; done
+echo "I: installing packages..."
+sh -c 'while :; do mkdir -p "$1" && date >"$1/growing"; done' "$root" "$root" 2>/dev/null
+"""
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_build_that_was_ended_leaves_no_image_and_goes_on_with_nothing(tmp_path, end):
     apart = replace(BESIDE, cache=tmp_path / "sandbox")
-    with running(apart, "build") as process:
-        wait_for_line(process, "downloading packages")
-        os.killpg(process.pid, end)
+    (tmp_path / "mmdebstrap").write_text(OBSTINATE)
+    (tmp_path / "mmdebstrap").chmod(0o755)
+    with running(apart, "build", PATH=f"{tmp_path}:{os.environ['PATH']}") as process:
+        wait_for_line(process, "installing packages")
+        process.send_signal(end)
         assert process.wait(20) in {130, -signal.SIGKILL}
 
     def still_at_it():
-        return [found.argv for found in processes.current() if any(str(tmp_path) in part for part in found.argv)]
+        return [found for found in processes.current() if any(str(tmp_path) in part for part in found.argv)]
 
-    assert wait_until(lambda: not still_at_it(), 5)
+    try:
+        assert wait_until(lambda: not still_at_it(), 5)
+    finally:
+        for found in still_at_it():
+            os.kill(found.pid, signal.SIGKILL)
     assert not mounts.at(tmp_path)
     left = [path.name for path in apart.images.iterdir()]
+    # After SIGKILL the next build removes it.
     assert left == ([recipe.recipe("bookworm").name + images.UNFINISHED] if end == signal.SIGKILL else [])
 
 
