@@ -85,6 +85,17 @@ def test_refused_with_a_sentence(fresh, variables, reason):
     assert reason in refusal(fresh.play("--tags", "preflight", **variables))
 
 
+def test_the_stand_ins_are_refused_where_a_gpu_is(fresh):
+    devices = "/sys/bus/pci/devices"
+    fresh.ssh(
+        f"mount -t tmpfs none {devices} && mkdir {devices}/gpu && echo 0x10de >{devices}/gpu/vendor "
+        f"&& echo 0x030000 >{devices}/gpu/class"
+    )
+    said = refusal(fresh.play("--tags", "preflight"))
+    fresh.ssh(f"umount {devices}")
+    assert "the host has an NVIDIA GPU, and the stand-ins of `cpu` would shadow the real kernels" in said
+
+
 def tampered(source, target, word):
     """A copy of a tar in which one bit of the file whose name holds a word differs."""
     with tarfile.open(source) as archive, tarfile.open(target, "w") as copy:

@@ -1,0 +1,152 @@
+"""Calls of pip for the hosts' platform, whatever this machine runs."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from blackwell import paths
+from blackwell.wheelhouse.errors import WheelhouseError
+from blackwell.wheelhouse.pins import Pin, normalized
+from blackwell.wheelhouse.store import sha256_of
+from blackwell.wheelhouse.variants import Variant
+
+PYTHON = "3.11"
+"""CPython of the hosts (Debian 12)."""
+
+GLIBC = 36
+"""Minor version of the hosts' glibc 2 (Debian 12); wheels for any version from 2.5 to this one run there (PEP 600)."""
+
+PLATFORMS = (
+    *(f"manylinux_2_{minor}_x86_64" for minor in range(GLIBC, 4, -1)),
+    *(f"{legacy}_x86_64" for legacy in ("manylinux2014", "manylinux2010", "manylinux1", "linux")),
+)
+"""Platform tags that the hosts accept, the best first."""
+
+TARGET = (
+    "--only-binary=:all:",
+    "--implementation=cp",
+    f"--python-version={PYTHON}",
+    *(f"--abi={abi}" for abi in (f"cp{PYTHON.replace('.', '')}", "abi3", "none")),
+    *(f"--platform={platform}" for platform in PLATFORMS),
+)
+"""Options that make pip choose wheels for the hosts."""
+
+COMMON = ("--disable-pip-version-check", "--no-input", "--progress-bar=off", "--retries=2")
+
+
+class NotOfferedError(WheelhouseError):
+    """Every index that pip was told of was asked, and none has a wheel of the package."""
+
+
+def pip_python() -> str:
+    """Return the interpreter whose pip is called: the control environment's, else the one that runs this."""
+    own = paths.ROOT / ".venv/bin/python"
+    return str(own) if own.exists() else sys.executable
+
+
+def download(pins: Sequence[Pin], directory: Path, kind: Variant) -> None:
+    """Download the wheels of some pins into an empty directory, each checked against its hash by pip.
+
+    A package that pip's own configuration does not offer is taken from the variant's fallback index for it, if there
+    is one. Raises NotOfferedError or WheelhouseError, naming the package if there is one pin.
+    """
+    try:
+        download_with(pins, directory)
+    except NotOfferedError as nowhere:
+        fallback = kind.fallback.get(pins[0].name) if len(pins) == 1 else None
+        if fallback is None:
+            raise
+        try:
+            download_with(pins, directory, f"--index-url={fallback.chosen()}")
+        except WheelhouseError as error:
+            raise WheelhouseError(f"{nowhere}; from {fallback.chosen()}: {error}") from error
+
+
+def resolve(requirements: Path, constraints: Iterable[str], kind: Variant) -> list[Pin]:
+    """Return a pin for each package that a requirements file needs, at the versions in ``constraints`` if there.
+
+    pip evaluates environment markers for the Python that runs it: raises WheelhouseError unless that is the hosts'.
+    """
+    _refuse_other_python()
+    with tempfile.TemporaryDirectory(prefix="wheelhouse-lock-") as scratch:
+        kept = Path(scratch) / "constraints.txt"
+        kept.write_text("".join(f"{line}\n" for line in constraints))
+        report = Path(scratch) / "report.json"
+        options = [*TARGET, "--dry-run", "--ignore-installed", f"--target={scratch}/unused", f"--report={report}"]
+        extra = [f"--extra-index-url={fallback.chosen()}" for fallback in kind.fallback.values()]
+        command = ["install", *options, f"--constraint={kept}", f"--requirement={requirements}"]
+        try:
+            _pip(command, f"the packages of {requirements}")
+        except NotOfferedError:
+            _pip([*command, *extra], f"the packages of {requirements}")
+        return [_reported_pin(item) for item in json.loads(report.read_text())["install"]]
+
+
+def download_with(pins: Sequence[Pin], directory: Path, *options: str) -> None:
+    """Download wheels as pip's configuration and more options for it say; raises as ``download`` does."""
+    names = ", ".join(str(pin) for pin in pins)
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", dir=directory.parent) as requirements:
+        requirements.write("".join(f"{pin.requirement}\n" for pin in pins))
+        requirements.flush()
+        command = ["download", *TARGET, "--no-deps", "--require-hashes", f"--dest={directory}"]
+        _pip([*command, *options, f"--requirement={requirements.name}"], names, scratch=directory.parent)
+
+
+def _pip(arguments: Sequence[str], what: str, scratch: Path | None = None) -> None:
+    """Run pip; ``what`` is what an error says could not be had, ``scratch`` where pip keeps unfinished downloads."""
+    command = [pip_python(), "-m", "pip", *arguments, *COMMON]
+    environment = {**os.environ, **({"TMPDIR": str(scratch)} if scratch else {})}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode:
+        raise pip_error(done.stdout + done.stderr, what)
+
+
+def pip_error(output: str, what: str) -> WheelhouseError:
+    """Return the error that pip's output amounts to; ``what`` is what was asked for."""
+    if "No module named pip" in output:
+        return WheelhouseError(f"{pip_python()} has no pip; run scripts/bootstrap")
+    mismatch = re.search(
+        r"^ +(?P<what>\S+==\S+).*?Expected sha256 (?P<want>\w+)\s+Got +(?P<got>\w+)", output, re.M | re.S
+    )
+    if mismatch:
+        return WheelhouseError(
+            f"the wheel of {mismatch['what']} that was offered has SHA-256 {mismatch['got']}, "
+            f"but it must have {mismatch['want']}"
+        )
+    reasons = re.findall(r"^ERROR: (.+)", output, re.M)
+    reason = reasons[-1] if reasons else (output.strip().splitlines() or ["no message"])[-1]
+    if "No space left on device" in output:
+        return WheelhouseError(f"cannot get {what}: no space left on the disk")
+    if re.search(r"Retrying \(|NewConnectionError|NameResolutionError", output):
+        return WheelhouseError(f"cannot get {what}: a package index cannot be reached")
+    if "No matching distribution" in reason:
+        return NotOfferedError(f"cannot get {what}: no package index that pip is configured for offers it")
+    return WheelhouseError(f"cannot get {what}: pip says: {reason}")
+
+
+def _refuse_other_python() -> None:
+    question = "import platform as p; print(p.python_implementation(), p.system(), p.machine(), p.python_version())"
+    answer = subprocess.run([pip_python(), "-c", question], capture_output=True, text=True, check=True).stdout.strip()
+    if not answer.startswith(f"CPython Linux x86_64 {PYTHON}."):
+        raise WheelhouseError(
+            f"a lock can only be made with CPython {PYTHON} on Linux x86_64, "
+            f"since pip judges markers by the Python that runs it; {pip_python()} is {answer}"
+        )
+
+
+def _reported_pin(item: dict) -> Pin:
+    """Return the pin of one entry of pip's installation report (https://pip.pypa.io/en/stable/reference/installation-report/)."""
+    name, version = normalized(item["metadata"]["name"]), item["metadata"]["version"]
+    url, archive = item["download_info"]["url"], item["download_info"]["archive_info"]
+    digest = archive.get("hashes", {}).get("sha256")
+    if digest is None and urlsplit(url).scheme == "file":
+        digest = sha256_of(Path(unquote(urlsplit(url).path)))
+    if digest is None:
+        raise WheelhouseError(f"the index gives no SHA-256 for {name} {version} ({url})")
+    return Pin(name, version, digest)

@@ -1,0 +1,227 @@
+"""A real server from end to end; takes a minute or two.
+
+Run by itself: ``python standin/tests/test_server.py``. Discovery includes it only if STANDIN_SERVER_TEST is set.
+"""
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import ClassVar
+
+from sglang_cpu_standin import counting, models
+
+PROBE = Path(__file__).resolve().parent / "probe"
+STEPS = 3
+READY = "The server is fired up and ready to roll!"
+START_SECONDS = 300
+ANSWER_SECONDS = 120
+
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "TORCHDYNAMO_DISABLE": "1",
+    "SGLANG_USE_CPU_ENGINE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "PYTHONPATH": str(PROBE),
+}
+
+SPECULATION = (
+    "--speculative-algorithm=EAGLE3",
+    f"--speculative-num-steps={STEPS}",
+    "--speculative-eagle-topk=1",
+    f"--speculative-num-draft-tokens={STEPS + 1}",
+)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """One server process; ready when it is entered, gone when it is left."""
+
+    def __init__(self, out: Path, *options: str, **environment: str):
+        self.port = free_port()
+        self.notes = out / "notes"
+        self.notes.write_text("")
+        self.command = [
+            *(sys.executable, "-m", "sglang.launch_server", "--host=127.0.0.1", f"--port={self.port}"),
+            *(f"--model-path={out}/models/target", "--served-model-name=counting", "--device=cpu", "--dtype=bfloat16"),
+            *("--context-length=4096", "--max-total-tokens=8192", "--max-running-requests=8", "--page-size=1"),
+            *("--attention-backend=torch_native", "--sampling-backend=pytorch", "--grammar-backend=none"),
+            *("--disable-cuda-graph", "--sleep-on-idle", "--random-seed=1", *options),
+        ]
+        self.environment = {**os.environ, **ENVIRONMENT, "STANDIN_PROBE": str(self.notes), **environment}
+        self.log: deque[str] = deque(maxlen=60)
+        self.told = threading.Event()
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            self.command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        threading.Thread(target=self.read_log, daemon=True).start()
+        self.told.wait(START_SECONDS)
+        if not any(READY in line for line in self.log):
+            self.__exit__()
+            raise AssertionError(f"the server did not become ready:\n{''.join(self.log)}")
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def read_log(self):
+        for line in self.process.stdout:
+            self.log.append(line)
+            if READY in line:
+                self.told.set()
+        self.told.set()
+
+    def ask(self, path: str, body: dict | None = None) -> str:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_SECONDS)
+        try:
+            data = None if body is None else json.dumps(body)
+            connection.request("GET" if body is None else "POST", path, data, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            content = answer.read().decode()
+        finally:
+            connection.close()
+        if answer.status != 200:
+            raise AssertionError(f"{path}: {answer.status} {content}")
+        return content
+
+    def generate(self, start: int, n: int, **sampling: float) -> dict:
+        parameters = {"max_new_tokens": n, "temperature": 0, **sampling}
+        body = {"text": counting.word(start), "sampling_params": parameters}
+        return json.loads(self.ask("/generate", body))
+
+
+@unittest.skipUnless(__name__ == "__main__" or os.environ.get("STANDIN_SERVER_TEST"), "STANDIN_SERVER_TEST is not set")
+class ServerCase(unittest.TestCase):
+    """Starts a server for all tests of a class."""
+
+    options: tuple[str, ...] = ()
+    environment: ClassVar[dict[str, str]] = {}
+
+    @classmethod
+    def setUpClass(cls):
+        out = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        models.write_models(out / "models")
+        draft = (f"--speculative-draft-model-path={out}/models/eagle3",) if cls.options else ()
+        cls.server = cls.enterClassContext(Server(out, *cls.options, *draft, **cls.environment))
+
+    def together(self, starts: list[int], n: int, **sampling: float) -> list[dict]:
+        with ThreadPoolExecutor(len(starts)) as pool:
+            return list(pool.map(lambda start: self.server.generate(start, n, **sampling), starts))
+
+
+class Speculating(ServerCase):
+    options = SPECULATION
+    environment: ClassVar = {"SGLANG_ENABLE_SPEC_V2": "1"}
+
+    def test_tokens_and_rounds_are_the_expected_ones(self):
+        for start, n in ((12, 100), (1020, 37), (2, 1)):
+            answer = self.server.generate(start, n)
+            self.assertEqual(answer["output_ids"], counting.expected(start, n))
+            rounds = answer["meta_info"].get("spec_verify_ct", 0)
+            self.assertEqual(rounds, len(counting.accepted_lengths(start, n, STEPS)))
+
+    def test_four_requests_at_once_are_not_mixed_up(self):
+        starts = [12, 100, 555, 901]
+        answers = self.together(starts, 150)
+        self.assertEqual([answer["output_ids"] for answer in answers], [counting.expected(s, 150) for s in starts])
+
+    def test_a_second_turn_uses_the_cache_and_counts_on(self):
+        first = counting.expected_text(700, 60)
+        body = {"text": f"n700{first}", "sampling_params": {"max_new_tokens": 50, "temperature": 0}}
+        for _ in range(2):
+            answer = json.loads(self.server.ask("/generate", body))
+            self.assertEqual(answer["output_ids"], counting.expected(counting.expected(700, 60)[-1], 50))
+        self.assertGreater(answer["meta_info"]["cached_tokens"], 50)
+
+    def test_sampling_that_leaves_one_choice_gives_the_same_tokens(self):
+        answers = self.together([12, 300], 80, temperature=1.0, top_p=1e-6)
+        self.assertEqual([a["output_ids"] for a in answers], [counting.expected(s, 80) for s in (12, 300)])
+
+    def test_sampling_with_many_choices_gives_other_tokens(self):
+        tokens = self.server.generate(12, 100, temperature=20.0, ignore_eos=True)["output_ids"]
+        self.assertEqual(len(tokens), 100)
+        self.assertGreater(len(set(tokens)), 10)
+        self.assertNotEqual(tokens, counting.expected(12, 100))
+
+    def test_the_server_reports_the_acceptance(self):
+        self.server.generate(12, 200)
+        state = json.loads(self.server.ask("/get_server_info"))["internal_states"][0]
+        self.assertGreater(state["avg_spec_accept_length"], 1.5)
+
+    def test_the_overlap_worker_was_at_work(self):
+        self.server.generate(12, 20)
+        notes = self.server.notes.read_text().splitlines()
+        self.assertEqual(
+            set(notes), {"EAGLEWorkerV2 EXTEND event_loop_overlap", "EAGLEWorkerV2 DECODE event_loop_overlap"}
+        )
+
+    def test_the_chat_continues_the_last_word(self):
+        body = {
+            "model": "counting",
+            "messages": [{"role": "user", "content": "n40 n12"}],
+            "max_tokens": 20,
+            "temperature": 0,
+        }
+        message = json.loads(self.server.ask("/v1/chat/completions", body))["choices"][0]["message"]
+        self.assertEqual(message["content"], counting.expected_text(12, 20))
+
+    def test_it_is_healthy(self):
+        self.server.ask("/health")
+        self.server.ask("/health_generate")
+
+
+class Plain(ServerCase):
+    environment: ClassVar = {"SGLANG_CPU_STANDIN_START_METHOD": "fork"}
+
+    def test_tokens_are_the_expected_ones(self):
+        starts = [12, 100, 555, 901]
+        answers = self.together(starts, 100)
+        self.assertEqual([answer["output_ids"] for answer in answers], [counting.expected(s, 100) for s in starts])
+
+    def test_nothing_speculates(self):
+        self.assertNotIn("spec_verify_ct", self.server.generate(12, 20)["meta_info"])
+        self.assertEqual(self.server.notes.read_text(), "")
+
+    def test_completions_give_the_expected_text(self):
+        body = {"model": "counting", "prompt": "n12", "max_tokens": 20, "temperature": 0}
+        choice = json.loads(self.server.ask("/v1/completions", body))["choices"][0]
+        self.assertEqual(choice["text"], counting.expected_text(12, 20))
+
+
+class Simulating(ServerCase):
+    options = SPECULATION
+    environment: ClassVar = {
+        "SGLANG_ENABLE_SPEC_V2": "1",
+        "SGLANG_SIMULATE_ACC_LEN": "3",
+        "SGLANG_SIMULATE_ACC_METHOD": "match-expected",
+        "SGLANG_CPU_STANDIN_START_METHOD": "fork",
+    }
+
+    def test_every_round_accepts_the_simulated_length(self):
+        answer = self.server.generate(12, 100)
+        self.assertEqual(answer["meta_info"]["spec_verify_ct"], 33)
+        self.assertEqual(len(answer["output_ids"]), 100)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,203 @@
+"""The ``fab`` command, as a person types it, against a host with a server that runs."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FAB = ROOT / ".venv/bin/fab"
+
+
+@pytest.fixture
+def environment(deployed):
+    """The variables that the host's inventory needs, and none that names an inventory."""
+    variables = getattr(deployed, "environment", os.environ)
+    return {name: value for name, value in variables.items() if name != "BLACKWELL_INVENTORY"}
+
+
+@pytest.fixture
+def fab(deployed, environment):
+    """Runs a task on the host, by its inventory unless told otherwise."""
+
+    def run(*words, host=deployed.host, inventory=deployed.inventory, cwd=ROOT):
+        named = ["--inventory", str(inventory)] if inventory else []
+        command = [FAB, "--search-root", ROOT, "-H", host, *words, *named]
+        return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+    return run
+
+
+@pytest.fixture
+def changed_inventory(deployed, environment, tmp_path):
+    """An inventory with the host alone and some of its variables changed."""
+    words = [ROOT / ".venv/bin/ansible-inventory", "--inventory", deployed.inventory, "--host", deployed.host]
+    variables = json.loads(subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout)
+
+    def write(**changes):
+        connection = {name: value for name, value in variables.items() if name.startswith("ansible_")}
+        file = tmp_path / "inventory.json"
+        file.write_text(json.dumps({"sglang_hosts": {"hosts": {deployed.host: connection | changes}}}))
+        return file
+
+    return write
+
+
+def refused(done):
+    """The only sentence of a command that failed."""
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+def test_status_of_a_server_that_is_ready(fab, deployed):
+    done = fab("status")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{deployed.host}: ready\n")
+    assert f"@{deployed.address}, inventory {deployed.inventory}" in done.stdout
+    assert "good the same" in done.stdout
+    assert "127.0.0.1 port 30000, /health 200" in done.stdout
+    assert len(done.stdout.splitlines()) <= 24
+
+
+def test_status_for_scripts(fab, deployed):
+    done = fab("status", "--json")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert (said["host"], said["ready"], said["server"]["health"]) == (deployed.host, True, 200)
+    assert said["running"] == said["good"]
+    assert said["running_pid"] == said["unit"]["main_pid"]
+    assert said["disk"]["free"] > 0
+    assert said["load"]["limit"] >= 1
+
+
+def test_ask_completes_and_shows_the_acceptance_length(fab):
+    done = fab("ask", "--prompt", "n5 n6 n7", "--tokens", "16")
+    assert done.returncode == 0, done.stderr
+    text, _, numbers = done.stdout.rstrip().rpartition("\n\n")
+    # The counting model goes on with numbers.
+    assert text.split()[:2] == ["n8", "n9"]
+    assert numbers.startswith("16 tokens in ")
+    assert float(numbers.split("acceptance length ")[1].split()[0]) > 1
+
+
+def test_ask_hands_on_why_the_server_refuses(fab, deployed):
+    done = fab("ask", "--prompt", "n5", "--tokens", "1000000")
+    assert done.returncode == 2
+    assert f"fab: {deployed.host}: the server answered 400: " in done.stderr
+
+
+def test_logs_shows_as_many_lines_as_asked_for(fab):
+    done = fab("logs", "--lines", "3")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 3
+
+
+def test_logs_since_a_time_that_has_not_come(fab):
+    assert "-- No entries --" in fab("logs", "--since", "2099-01-01").stdout
+
+
+def test_logs_since_what_is_no_time(fab):
+    done = fab("logs", "--since", "soon")
+    assert done.returncode == 2
+    assert "Failed to parse timestamp: soon" in done.stderr
+
+
+def test_logs_follows_until_interrupted(fab, deployed, environment):
+    words = [FAB, "--search-root", ROOT, "-H", deployed.host, "logs", "--follow", "--lines", "1"]
+    with subprocess.Popen(
+        [*words, "--inventory", str(deployed.inventory)],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as following:
+        try:
+            first = following.stdout.readline()
+            assert fab("ask", "--prompt", "n5", "--tokens", "1").returncode == 0
+            lines = iter(following.stdout.readline, "")
+            assert any("POST /generate" in line for line in lines), first
+            following.send_signal(signal.SIGINT)
+            assert "Traceback" not in following.stderr.read()
+        finally:
+            following.kill()
+
+
+def test_a_reader_that_has_seen_enough(deployed, environment):
+    command = (
+        f"{FAB} --search-root {ROOT} -H {deployed.host} logs --lines 5000 --inventory {deployed.inventory} | head -n 1"
+    )
+    words = [shutil.which("bash"), "-o", "pipefail", "-c", command]
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 1)
+    assert "Traceback" not in done.stderr
+
+
+def test_the_address_does_as_well_as_the_name(fab, deployed):
+    done = fab("status", host=f"root@{deployed.address}")
+    assert done.stdout.startswith(f"{deployed.host}: ready\n"), done.stderr
+
+
+def test_the_inventory_may_come_from_the_environment(fab, deployed, environment):
+    environment["BLACKWELL_INVENTORY"] = str(deployed.inventory)
+    assert f"inventory {deployed.inventory}\n" in fab("status", inventory=None).stdout
+
+
+def test_every_host_is_looked_at_though_one_cannot_be(fab, deployed):
+    done = fab("status", host=f"nowhere.invalid,{deployed.host}")
+    assert done.returncode == 2
+    assert "fab: nowhere.invalid is not in " in done.stderr
+    assert done.stdout.startswith(f"{deployed.host}: ready\n")
+
+
+def test_a_mistyped_host_gets_a_suggestion(fab, deployed):
+    said = refused(fab("status", host=f"{deployed.host}x"))
+    assert "does not resolve; did you mean" in said
+    assert deployed.host in said
+
+
+def test_a_host_key_that_is_not_pinned(fab, changed_inventory, tmp_path):
+    empty = tmp_path / "known_hosts"
+    empty.touch()
+    inventory = changed_inventory(ansible_ssh_common_args=f"-F none -o UserKnownHostsFile={empty}")
+    assert f"{empty} pins no host key of " in refused(fab("status", inventory=inventory))
+
+
+def test_a_key_that_the_host_does_not_know(fab, changed_inventory, tmp_path):
+    key = tmp_path / "other"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    said = refused(fab("status", inventory=changed_inventory(ansible_ssh_private_key_file=str(key))))
+    assert f"does not let root in with {key}" in said
+
+
+def test_a_port_that_nobody_listens_on(fab, deployed, changed_inventory):
+    said = refused(fab("status", inventory=changed_inventory(ansible_port=9)))
+    assert said == f"fab: {deployed.host}: {deployed.address} port 9 is not reachable: Connection refused\n"
+
+
+def test_an_inventory_that_is_not_there(fab):
+    assert refused(fab("status", inventory="/nowhere")) == "fab: --inventory names /nowhere, which is not there\n"
+
+
+def test_an_inventory_given_where_fabric_takes_a_key(deployed, environment):
+    words = [FAB, "--search-root", ROOT, "-i", deployed.inventory, "-H", deployed.host, "status"]
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert "an inventory is named after it" in refused(done)
+
+
+def test_without_a_host(environment):
+    done = subprocess.run([FAB, "status"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert refused(done) == "fab: name a host: fab -H HOST TASK\n"
+
+
+@pytest.mark.parametrize("task", ["status", "logs", "ask"])
+def test_every_option_of_a_task_is_explained(task):
+    done = subprocess.run([FAB, "--help", task], cwd=ROOT, capture_output=True, text=True, check=True)
+    options = [line for line in done.stdout.splitlines() if line.startswith("  -")]
+    assert options
+    assert all(line.partition("--")[2].partition("  ")[2].strip() for line in options), done.stdout

@@ -1,0 +1,46 @@
+"""The stand-in for CUDA, run by the interpreter and the packages of a release, and what the service makes of it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from blackwell import paths
+from blackwell.sandbox import api
+
+from .conftest import SETTINGS
+
+sys.path.insert(0, str(paths.ROOT / "standin" / "src"))
+from sglang_cpu_standin import counting
+
+HERE = "/root/suite"
+ENVIRONMENT = "SGLANG_USE_CPU_ENGINE=1 TORCHDYNAMO_DISABLE=1 OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1"
+PYTHON = f"{ENVIRONMENT} PYTHONPYCACHEPREFIX={HERE}/pycache /opt/sglang/current/venv/bin/python"
+
+
+@pytest.fixture(scope="module")
+def suite(deployed):
+    """The stand-in's sources with its own tests, copied to the host."""
+    archive = subprocess.run(["tar", "-C", paths.ROOT, "-c", "standin"], check=True, capture_output=True).stdout
+    command = [*api.ssh_command(deployed.host, settings=SETTINGS), f"rm -rf {HERE}; mkdir {HERE} && tar -C {HERE} -x"]
+    subprocess.run(command, input=archive, check=True)
+    return deployed
+
+
+def test_every_operation(suite):
+    said = suite.ssh(f"cd {HERE} && {PYTHON} -m unittest discover -s standin/tests 2>&1", check=False)
+    assert said.splitlines()[-1].startswith("OK"), said
+
+
+def test_a_server_with_speculation_says_what_one_without_says(suite):
+    said = suite.ssh(f"cd {HERE} && {PYTHON} standin/tests/test_server.py 2>&1", check=False)
+    assert said.splitlines()[-1].startswith("OK"), said
+
+
+@pytest.mark.parametrize("word", [5, 250, 1000])
+def test_the_service_counts_and_its_drafts_are_accepted_as_computed(deployed, word):
+    body = {"text": f"n{word}", "sampling_params": {"temperature": 0, "max_new_tokens": 64}}
+    answer = deployed.request("/generate", body)["body"]
+    assert answer["text"].split() == counting.expected_text(word, 64).split()
+    assert answer["meta_info"]["spec_verify_ct"] == pytest.approx(len(counting.accepted_lengths(word, 64, 3)), abs=1)
+    assert answer["meta_info"]["spec_accept_length"] > 2
