@@ -1,0 +1,170 @@
+"""Runs on the host, where it is sent as text: the standard library only, nothing of this package.
+
+Each public function takes and returns what JSON can hold.
+"""
+
+import http.client
+import ipaddress
+import itertools
+import json
+import os
+import pwd
+import re
+import subprocess
+import time
+from pathlib import Path
+
+UNIT = "sglang.service"
+READY = Path("/run/sglang/ready.json")
+DEPLOYMENTS = Path("/var/lib/sglang/deployments")
+ROOT = Path("/opt/sglang")
+
+PROPERTIES = (
+    "LoadState,ActiveState,SubState,Result,StateChangeTimestamp,ActiveEnterTimestamp,NRestarts,MemoryCurrent,MainPID,"
+    "NeedDaemonReload,UnitFileState,ExecStart"
+)
+# What the server prints has one level in the journal, so its errors are told by their words: a level, the last line of
+# a traceback, and what its processes say when they end.
+TROUBLE = re.compile(
+    r"\b(WARNING|ERROR|CRITICAL|FATAL)\b|^[\w.]*(Error|Exception)\b|hit an exception|^Fatal Python|Segmentation fault"
+)
+SEARCHED_LINES = 2000
+WARNING_PRIORITY = 4
+# /health generates a token and gives up after 20 s by itself.
+HEALTH_SECONDS = 25
+INFORMATION_SECONDS = 10
+
+
+def _output(*words: str) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        raise SystemExit(f"{words[0]}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def unit() -> dict:
+    """What systemd says of the service; times are ``@`` and seconds since the epoch."""
+    lines = _output("systemctl", "show", "--timestamp=unix", f"--property={PROPERTIES}", UNIT).splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def _arguments(properties: dict) -> list:
+    try:
+        return Path(f"/proc/{int(properties.get('MainPID', 0))}/cmdline").read_text(encoding="utf-8").split("\0")
+    except OSError:
+        return properties.get("ExecStart", "").split()
+
+
+def bound(arguments: list) -> dict:
+    """Host and port of a server's command line, as a client on the same host uses them; None where there are none."""
+    after = dict(itertools.pairwise(arguments))
+    host, port = after.get("--host"), after.get("--port", "")
+    return {"host": _reachable(host) if host else None, "port": int(port) if port.isdigit() else None}
+
+
+def _reachable(host: str) -> str:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    loopback = {4: "127.0.0.1", 6: "::1"}[address.version]
+    return loopback if address.is_unspecified else host
+
+
+def request(address: dict, path: str, seconds: float, body: object = None) -> dict:
+    """One request to the server: status (0 if there was no answer), seconds, and the body, decoded if it is JSON."""
+    started = time.monotonic()
+    connection = http.client.HTTPConnection(address["host"], address["port"], timeout=seconds)
+    try:
+        headers = {"Content-Type": "application/json"}
+        connection.request("GET" if body is None else "POST", path, None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        status, text = answer.status, answer.read().decode("utf-8", "replace")
+    except (OSError, http.client.HTTPException) as error:
+        status, text = 0, str(error) or type(error).__name__
+    finally:
+        connection.close()
+    try:
+        content = json.loads(text)
+    except ValueError:
+        content = text
+    return {"status": status, "seconds": time.monotonic() - started, "body": content}
+
+
+def _file(path: Path) -> dict:
+    try:
+        return {"text": path.read_text(encoding="utf-8")}
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        return {"error": error.strerror}
+
+
+def _disk() -> dict:
+    try:
+        found = os.statvfs(ROOT)
+    except OSError as error:
+        return {"error": error.strerror}
+    return {"free": found.f_bavail * found.f_frsize, "total": found.f_blocks * found.f_frsize}
+
+
+def _journal(*words: str) -> tuple:
+    fields = "--output-fields=MESSAGE,PRIORITY"
+    command = ["journalctl", f"--unit={UNIT}", "--no-pager", "--all", "--output=json", fields, *words]
+    done = subprocess.run(command, capture_output=True, check=False, env={**os.environ, "LC_ALL": "C"})
+    entries = [json.loads(line) for line in done.stdout.splitlines() if line.startswith(b"{")]
+    return entries, not re.search(b"not seeing messages|insufficient permissions", done.stderr)
+
+
+def message(entry: dict) -> str:
+    """Text of a journal entry, which is a list of bytes where it is not printable."""
+    found = entry.get("MESSAGE") or ""
+    return bytes(found).decode("utf-8", "replace") if isinstance(found, list) else found
+
+
+def trouble(entries: list, count: int) -> list:
+    """The last warnings and errors among journal entries, oldest first: time in seconds since the epoch, and text."""
+    chosen = {
+        entry["__CURSOR"]: {"time": int(entry["__REALTIME_TIMESTAMP"]) / 1e6, "text": message(entry)}
+        for entry in entries
+        if int(entry.get("PRIORITY") or 6) <= WARNING_PRIORITY or TROUBLE.search(message(entry))
+    }
+    return sorted(chosen.values(), key=lambda found: found["time"])[-count:]
+
+
+def status(warnings: int) -> dict:
+    """Everything that a look at the server needs, with the last ``warnings`` warnings and errors of its journal."""
+    properties = unit()
+    address = bound(_arguments(properties))
+    recent, readable = _journal(f"--lines={SEARCHED_LINES}")
+    marked, _ = _journal("--priority=warning", f"--lines={warnings}")
+    found = {
+        "now": time.time(),
+        "user": pwd.getpwuid(os.geteuid()).pw_name,
+        "unit": properties,
+        "address": address,
+        "running": _file(READY),
+        "good": _file(DEPLOYMENTS / "good/deployment.json"),
+        "previous": _file(DEPLOYMENTS / "previous/deployment.json"),
+        "current": os.path.realpath(ROOT / "current") if (ROOT / "current").is_symlink() else None,
+        "disk": _disk(),
+        "journal": trouble([*recent, *marked], warnings),
+        "journal_readable": readable,
+    }
+    if properties.get("MainPID", "0") != "0" and address["host"] and address["port"]:
+        found["health"] = request(address, "/health", HEALTH_SECONDS)
+        if found["health"]["status"] == http.client.OK:
+            found["information"] = request(address, "/server_info", INFORMATION_SECONDS)
+            found["load"] = request(address, "/get_load", INFORMATION_SECONDS)
+    return found
+
+
+def ask(prompt: str, tokens: int, wait: float) -> dict:
+    """One completion within ``wait`` seconds, if the service is active; with what systemd says of it."""
+    properties = unit()
+    address = bound(_arguments(properties))
+    found = {"now": time.time(), "unit": properties, "address": address}
+    if properties.get("ActiveState") == "active" and address["host"] and address["port"]:
+        wanted = {"text": prompt, "sampling_params": {"temperature": 0, "max_new_tokens": tokens}}
+        found["answer"] = request(address, "/generate", wait, wanted)
+    return found

@@ -1,0 +1,89 @@
+"""Looks at SGLang servers over SSH: ``fab -H HOST TASK``, where HOST is an inventory name or an address."""
+
+import sys
+
+from fabric import task
+from invoke import Collection, Context
+
+from blackwell import completion, journal, remote, status_screen
+from blackwell import status as statuses
+from blackwell.host_errors import HostError
+from blackwell.tasks import NOT_READY, finish, opened, say, told
+
+INVENTORY = (
+    "Ansible inventory to find the host in; without it $BLACKWELL_INVENTORY, else inventory/sandbox if it has hosts"
+)
+WARNINGS = 5
+
+
+@task(
+    post=[finish],
+    help={"inventory": INVENTORY, "json": "print JSON, for scripts"},
+)
+@told
+def status(c: Context, inventory: str = "", *, json: bool = False) -> int:
+    """Show on one screen whether the server is ready, what runs, and what went wrong of late.
+
+    Exits with 0 if the server is ready, 1 if it is not, 2 if the host could not be looked at.
+    """
+    with opened(c, inventory) as (connection, host):
+        found = remote.call(connection, host, "status", warnings=WARNINGS)
+        seen = statuses.parse(host, connection.user, found)
+    print(statuses.as_json(seen) if json else status_screen.render(seen))
+    return 0 if seen.ready else NOT_READY
+
+
+@task(
+    post=[finish],
+    help={
+        "inventory": INVENTORY,
+        "lines": f"show the last LINES lines (default {journal.DEFAULT_LINES}, or all with --since)",
+        "follow": "go on with new lines until interrupted",
+        "since": "show from this time on, as journalctl takes it: '2026-01-31 03:00', '-1h', yesterday",
+    },
+)
+@told
+def logs(c: Context, inventory: str = "", lines: str = "", since: str = "", *, follow: bool = False) -> None:
+    """Show the journal of sglang.service.
+
+    Exits with 0, or with 2 if it could not be read.
+    """
+    words = journal.command(lines, since, follow=follow)
+    with opened(c, inventory) as (connection, host):
+        if not statuses.unit(remote.call(connection, host, "unit")).loaded:
+            raise HostError(f"{host.name}: {statuses.NO_SERVICE}")
+        say(f"journal of sglang.service on {host.name} ({host.address}), inventory {host.inventory}")
+        remote.stream(connection, host, words, _write)
+
+
+@task(
+    post=[finish],
+    help={
+        "inventory": INVENTORY,
+        "prompt": "text that the server is to continue",
+        "tokens": "most tokens to generate",
+    },
+)
+@told
+def ask(c: Context, prompt: str = "", tokens: str = "64", inventory: str = "") -> None:
+    """Let the server complete a text, greedily, and show how long it took and how much of its draft it accepted.
+
+    The request is made on the host itself. Exits with 0, or with 2 if there is no completion.
+    """
+    text, count = completion.wanted(prompt, tokens)
+    with opened(c, inventory) as (connection, host):
+        say(f"asking {host.name} ({host.address}), inventory {host.inventory}")
+        seconds = completion.MOST_SECONDS
+        found = remote.call(
+            connection, host, "ask", seconds=seconds + remote.ANSWER_SECONDS, prompt=text, tokens=count, wait=seconds
+        )
+    print(completion.render(completion.parse(host, found)))
+
+
+def _write(piece: bytes) -> None:
+    sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
+
+
+# Named, so that the step that ends a task is not listed among them.
+namespace = Collection(status, logs, ask)

@@ -1,0 +1,111 @@
+import json
+import socket
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from blackwell import on_host
+
+
+@contextmanager
+def answering(status, body):
+    """A server on loopback that gives one answer, and what it was asked."""
+    asked = []
+
+    def once(handler):
+        length = int(handler.headers.get("Content-Length", 0))
+        asked.append((handler.command, handler.path, handler.headers.get("Content-Type"), handler.rfile.read(length)))
+        handler.send_response(status)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    methods = {"do_GET": once, "do_POST": once, "log_message": lambda *_: None}
+    with HTTPServer(("127.0.0.1", 0), type("Handler", (BaseHTTPRequestHandler,), methods)) as server:
+        thread = threading.Thread(target=server.handle_request, daemon=True)
+        thread.start()
+        yield {"host": "127.0.0.1", "port": server.server_port}, asked
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("words", "bound"),
+    [
+        (["--host", "127.0.0.1", "--port", "30000"], {"host": "127.0.0.1", "port": 30000}),
+        (["--host", "0.0.0.0", "--port", "1"], {"host": "127.0.0.1", "port": 1}),
+        (["--host", "::", "--port", "1"], {"host": "::1", "port": 1}),
+        (["--host", "::1", "--port", "1"], {"host": "::1", "port": 1}),
+        (["--host", "box.example.com", "--port", "none"], {"host": "box.example.com", "port": None}),
+        ([], {"host": None, "port": None}),
+    ],
+)
+def test_where_the_server_is_asked(words, bound):
+    assert on_host.bound(["python", "-m", "sglang.launch_server", *words]) == bound
+
+
+def test_a_json_answer():
+    with answering(200, b'{"text": "n8"}') as (address, asked):
+        answer = on_host.request(address, "/generate", 5, {"text": "n7"})
+    assert (answer["status"], answer["body"]) == (200, {"text": "n8"})
+    assert asked == [("POST", "/generate", "application/json", b'{"text": "n7"}')]
+
+
+def test_an_answer_that_is_no_json():
+    with answering(503, b"busy") as (address, asked):
+        answer = on_host.request(address, "/health", 5)
+    assert (answer["status"], answer["body"]) == (503, "busy")
+    assert asked[0][0] == "GET"
+
+
+def test_a_proxy_of_the_environment_is_not_asked(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    with answering(200, b"") as (address, _):
+        assert on_host.request(address, "/health", 5)["status"] == 200
+
+
+def test_no_answer_is_status_0_with_a_reason():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = {"host": "127.0.0.1", "port": listening.getsockname()[1]}
+        assert on_host.request(address, "/health", 0.1) | {"seconds": 0} == {
+            "status": 0,
+            "seconds": 0,
+            "body": "timed out",
+        }
+    assert "Connection refused" in on_host.request(address, "/health", 5)["body"]
+
+
+def entry(number, text, priority="6"):
+    return {"__CURSOR": f"c{number}", "__REALTIME_TIMESTAMP": f"{number}000000", "PRIORITY": priority, "MESSAGE": text}
+
+
+@pytest.mark.parametrize(
+    ("text", "priority", "chosen"),
+    [
+        ("sglang.service: Failed with result 'exit-code'.", "4", True),
+        ("[2026-11-29 13:50:15] ERROR:    Exception in ASGI application", "6", True),
+        ("torch.cuda.OutOfMemoryError: CUDA out of memory.", "6", True),
+        ("[2026-11-29 13:50:15 TP0] Scheduler hit an exception: Traceback (most recent call last):", "6", True),
+        ('[2026-11-29 13:48:52] INFO:     127.0.0.1:51020 - "POST /generate HTTP/1.1" 200 OK', "6", False),
+        ("[2026-11-29 13:48:52] Decode batch, #running-req: 1, accept len: 2.27, accept rate: 0.57", "6", False),
+        ("[2026-11-29 13:48:52] server_args=ServerArgs(log_level='error', log_level_http=None)", "6", False),
+        ("", None, False),
+    ],
+)
+def test_what_counts_as_a_warning(text, priority, chosen):
+    assert bool(on_host.trouble([entry(1, text, priority)], 5)) is chosen
+
+
+def test_the_last_warnings_each_once_in_their_order():
+    entries = [entry(number, "late", "3") for number in (9, 3, 5, 9, 7)]
+    assert [found["time"] for found in on_host.trouble(entries, 3)] == [5, 7, 9]
+
+
+def test_a_message_that_is_not_text():
+    assert on_host.message({"MESSAGE": [240, 159, 166, 153, 27]}) == "🦙\x1b"
+    assert on_host.message({"MESSAGE": None}) == ""
+
+
+def test_what_it_returns_is_json():
+    with answering(200, b'{"text": "\\ud83e"}') as (address, _):
+        assert json.loads(json.dumps(on_host.request(address, "/generate", 5)))["body"] == {"text": "\ud83e"}
