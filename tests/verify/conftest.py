@@ -1,7 +1,6 @@
 """Verification of a deployed host over SSH: what runs is compared with what the inventory asks for.
 
-Run by ``scripts/verify``, which resolves the inventory into one JSON file a host (``playbooks/intent.yml``) and names
-their directory.
+Run by ``run.py`` for ``scripts/verify`` and ``playbooks/verify.yml``, with one JSON file of what is asked of each host.
 """
 
 import json
@@ -14,7 +13,7 @@ HERE = Path(__file__).parent
 
 
 def pytest_addoption(parser):
-    parser.addoption("--intent", type=Path, required=True, help="directory with what is asked of each host")
+    parser.addoption("--intent", type=Path, required=True, help="file with what is asked of each host")
 
 
 def pytest_configure(config):
@@ -24,7 +23,7 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="module")
 def intent(request, host):
-    return json.loads((request.config.getoption("--intent") / f"{host.backend.host}.json").read_text(encoding="utf-8"))
+    return json.loads(request.config.getoption("--intent").read_text(encoding="utf-8"))[host.backend.host]
 
 
 @pytest.fixture(autouse=True)

@@ -5,17 +5,32 @@ import pytest
 pytestmark = pytest.mark.service
 
 
+@pytest.fixture(scope="module")
+def generation(ask, intent):
+    """One greedy generation, long enough for several rounds of speculation."""
+    sampling = {"temperature": 0, "max_new_tokens": 64}
+    return ask("/generate", {"text": intent["server"]["prompt"], "sampling_params": sampling})
+
+
+@pytest.fixture(scope="module")
+def report(ask):
+    return ask("/server_info")["body"]
+
+
 def test_healthy(ask):
     assert ask("/health")["status"] == 200
 
 
-def test_generates(ask, intent):
-    answer = ask(
-        "/generate", {"text": intent["server"]["prompt"], "sampling_params": {"temperature": 0, "max_new_tokens": 32}}
-    )
-    assert answer["status"] == 200
-    assert answer["body"]["meta_info"]["completion_tokens"] > 0
-    assert answer["body"]["text"].strip()
+def test_generates(generation):
+    assert generation["status"] == 200
+    assert generation["body"]["meta_info"]["completion_tokens"] > 0
+    assert generation["body"]["text"].strip()
+
+
+def test_speculation_is_accepted(generation, intent):
+    if not intent["server"]["speculates"]:
+        pytest.skip("sglang_server_speculative_algorithm is none: nothing is drafted")
+    assert generation["body"]["meta_info"]["spec_accept_length"] > 1
 
 
 def test_answers_the_openai_api_under_the_models_name(ask, intent):
@@ -28,20 +43,10 @@ def test_answers_the_openai_api_under_the_models_name(ask, intent):
     assert answer["body"]["choices"][0]["text"].strip()
 
 
-def test_reports_the_settings_of_the_inventory(ask, intent):
-    report = ask("/server_info")["body"]
+def test_reports_the_settings_of_the_inventory(report, intent):
     asked = intent["server"]["report"]
     assert {field: report[field] for field in asked} == asked
 
 
-def test_reports_the_version_of_the_release(ask, intent):
-    assert ask("/server_info")["body"]["version"] == intent["sglang"]["version"]
-
-
-def test_speculation_is_accepted(ask, intent):
-    if not intent["server"]["speculates"]:
-        pytest.skip("sglang_server_speculative_algorithm is none: nothing is drafted")
-    answer = ask(
-        "/generate", {"text": intent["server"]["prompt"], "sampling_params": {"temperature": 0, "max_new_tokens": 64}}
-    )
-    assert answer["body"]["meta_info"]["spec_accept_length"] > 1
+def test_reports_the_version_of_the_release(report, intent):
+    assert report["version"] == intent["sglang"]["version"]
