@@ -17,6 +17,8 @@ def inventory(directory, host, **variables):
 
 def test_through_a_jump_host_as_a_sudo_user(deployed, second):
     """A whole deployment, and its verification, on a host that is reached through another one."""
+    # sudo then prints a warning among the output of every command.
+    second.ssh("sed -i '/second/d' /etc/hosts")
     jump = f"ssh {SSH} -i {SETTINGS.key} -W %h:%p operator@{deployed.address}"
     variables = {
         "ansible_user": "operator",
@@ -54,6 +56,19 @@ def test_a_host_that_cannot_be_reached_is_named(deployed, variables, reason):
     assert "cannot be reached over SSH" in said
     assert reason in said
     assert "Nothing was changed." in said
+
+
+def test_no_inventory_is_refused(deployed):
+    run = deployed.command("ansible-playbook", "site.yml")
+    assert run.returncode != 0
+    assert "There is no host in the group sglang_hosts: name an inventory with -i" in " ".join(run.output.split())
+
+
+def test_a_sandbox_without_hosts_is_refused(deployed, tmp_path):
+    environment = f"BLACKWELL_SANDBOX_RUN={tmp_path}"
+    run = deployed.command("env", environment, "ansible-playbook", "site.yml", "-i", deployed.inventory)
+    assert run.returncode != 0
+    assert "no sandbox host is up: run scripts/sandbox up" in run.output
 
 
 def test_a_machine_without_systemd_is_refused(deployed, tmp_path):
