@@ -3,8 +3,7 @@
 import json
 
 import pytest
-
-from .conftest import SETTINGS
+from target import SETTINGS
 
 SSH = f"-F none -o IdentitiesOnly=yes -o StrictHostKeyChecking=yes -o UserKnownHostsFile={SETTINGS.known_hosts}"
 

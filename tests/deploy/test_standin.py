@@ -4,11 +4,10 @@ import subprocess
 import sys
 
 import pytest
+from target import SETTINGS
 
 from blackwell import paths
 from blackwell.sandbox import api
-
-from .conftest import SETTINGS
 
 sys.path.insert(0, str(paths.ROOT / "standin" / "src"))
 from sglang_cpu_standin import counting
