@@ -14,6 +14,11 @@ from target import SETTINGS, make
 from blackwell.sandbox import api
 
 
+def pytest_collection_modifyitems(items):
+    """What needs a bare host comes before what needs a deployed one, as both take the same host."""
+    items.sort(key=lambda item: item.path.name != "test_site.py")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _sandbox():
     """Takes down what the tests brought up, and what an earlier run that was killed left."""
