@@ -19,7 +19,7 @@ Collects the wheels that a host without a package index installs SGLang from, in
   lock    resolve sglang-RELEASE-VARIANT.in anew and write the exact versions with their hashes
 """
 
-EPILOG = r"""\ Packages come from the indexes that pip is configured for. PyTorch's CPU build is taken from its own
+EPILOG = """Packages come from the indexes that pip is configured for. PyTorch's CPU build is taken from its own
 index only where those do not have it: BLACKWELL_TORCH_INDEX (default https://download.pytorch.org/whl/cpu). Archives
 and wheels are kept in $BLACKWELL_CACHE/wheelhouse (default ~/.cache/blackwell/wheelhouse), which can be deleted at
 any time.

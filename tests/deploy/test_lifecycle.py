@@ -110,7 +110,7 @@ def test_a_rollback_that_has_nowhere_to_go_is_refused(base):
     run = base.play(playbook="playbooks/rollback.yml")
     base.ssh("mv /var/lib/sglang/deployments/aside /var/lib/sglang/deployments/previous")
     assert run.returncode != 0
-    assert "has no deployment before the one that runs" in " ".join(run.output.split())
+    assert "there is nothing to go back to" in " ".join(run.output.split())
 
 
 def test_three_releases_are_kept_and_none_that_is_needed_goes(base):

@@ -41,7 +41,7 @@ def test_through_a_jump_host_as_a_sudo_user(deployed, second):
         ({"ansible_host": str(SETTINGS.network[200])}, "cannot be reached over SSH"),
         ({"ansible_user": "nobody"}, "Permission denied"),
         (
-            {"ansible_ssh_common_args": f"{SSH} -o UserKnownHostsFile=/dev/null -o ControlPath=none"},
+            {"ansible_ssh_common_args": f"-o UserKnownHostsFile=/dev/null {SSH} -o ControlPath=none"},
             "Host key verification failed",
         ),
     ],

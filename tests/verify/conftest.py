@@ -26,6 +26,12 @@ def intent(request, host):
     return json.loads(request.config.getoption("--intent").read_text(encoding="utf-8"))[host.backend.host]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _deployed(host):
+    if host.run("systemctl cat sglang.service").rc != 0:
+        pytest.fail(f"{host.backend.host} has no sglang.service: deploy to it with site.yml first", pytrace=False)
+
+
 @pytest.fixture(autouse=True)
 def _gpu_only(request):
     if request.node.get_closest_marker("gpu") and request.getfixturevalue("intent")["sglang"]["device"] != "cuda":
