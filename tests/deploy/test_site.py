@@ -25,6 +25,13 @@ def test_a_dry_run_on_a_bare_host_changes_nothing(fresh):
     assert fresh.fingerprint() == before
 
 
+def test_the_verification_of_a_bare_host_says_what_is_missing(fresh):
+    run = fresh.command("scripts/verify", "-i", fresh.inventory, "-l", fresh.host, "-k", "healthy")
+    assert run.returncode == 1, run.output
+    assert f"{fresh.host} has no sglang.service: deploy to it with site.yml first" in run.output
+    assert "Traceback" not in run.output
+
+
 def test_every_reason_is_given_at_once_and_nothing_changes(fresh):
     before = fresh.fingerprint()
     said = refusal(
