@@ -22,7 +22,7 @@ def test_through_a_jump_host_as_a_sudo_user(deployed, second):
     variables = {
         "ansible_user": "operator",
         "ansible_become": True,
-        "ansible_ssh_common_args": f"{SSH} -o ProxyCommand='{jump}' -o ControlPath=none",
+        "ansible_ssh_common_args": f"{SSH} -o ProxyCommand='{jump}'",
     }
     run = second.play(**variables)
     assert run.returncode == 0, run.output
