@@ -7,7 +7,7 @@ import shlex
 import signal
 import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -21,6 +21,15 @@ INVENTORY = paths.ROOT / "inventory" / "sandbox"
 # With a fixed name: what a killed test run left is found and removed by the next.
 SETTINGS = Settings(Path("/run/blackwell-sandbox-deploy"), paths.cache() / "sandbox", IPv4Network("10.213.3.0/24"))
 PROMPT = {"text": "n5 n6 n7", "sampling_params": {"temperature": 0, "max_new_tokens": 16}}
+
+
+def descendants(pid: int) -> list[int]:
+    """Every process that this one started and that is still below it (proc_pid_task(5))."""
+    try:
+        children = [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+    return [process for child in children for process in (child, *descendants(child))]
 
 
 @dataclass(frozen=True)
@@ -97,9 +106,10 @@ class Target:
             try:
                 yield process
             finally:
-                # All of it, as when the machine that ran it is switched off.
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
+                # As when the machine that ran it is switched off; Ansible's workers are in sessions of their own.
+                for victim in (process.pid, *descendants(process.pid)) if process.poll() is None else ():
+                    with suppress(ProcessLookupError):
+                        os.kill(victim, signal.SIGKILL)
 
     def ssh(self, command: str, *, check: bool = True) -> str:
         """Output of a shell command on the host, as root."""
