@@ -1,86 +1,21 @@
 """The source tree of a release: made from what the manifest names, and refused if anything differs."""
 
+import hashlib
 import json
 import subprocess
 import sys
 import zipfile
 
 import pytest
+from release_fixtures import FIRST, GENERATED, PATCHED
 
 from blackwell import paths
 
 PROGRAM = "roles/sglang/files/source_tree.py"
-STOCK = {
-    "sglang/__init__.py": "a = 1\n",
-    "sglang/srt/args.py": "one\ntwo\nthree\nfour\n",
-    "sglang/_version.py": "version = '1'\n",
-    "sglang-1.dist-info/METADATA": "Name: sglang\n",
-}
-FIRST = """--- a/sglang/srt/args.py
-+++ b/sglang/srt/args.py
-@@ -1,4 +1,5 @@
- one
- two
-+two and a half
- three
- four
-"""
-SECOND = """--- a/sglang/srt/args.py
-+++ b/sglang/srt/args.py
-@@ -1,5 +1,5 @@
- one
- two
--two and a half
-+two and two thirds
- three
- four
-"""
-
-
-@pytest.fixture
-def source_tree(load):
-    return load(PROGRAM)
-
-
-@pytest.fixture
-def release(tmp_path, source_tree):
-    """A stock wheel and a series of two patches, where the second changes what the first adds."""
-    wheels, patches = tmp_path / "wheels", tmp_path / "patches"
-    wheels.mkdir()
-    patches.mkdir()
-    wheel = wheels / "sglang-1.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for name, text in STOCK.items():
-            archive.writestr(name, text)
-    (patches / "first.patch").write_text(FIRST)
-    (patches / "second.patch").write_text(SECOND)
-    (patches / "series").write_text("# the series\nfirst.patch\n\nsecond.patch  # on top\n")
-    manifest = {
-        "base": {"wheel": wheel.name, "sha256": source_tree.sha256(wheel)},
-        "generated": ["sglang/_version.py"],
-        "patches": [{"file": n, "sha256": source_tree.sha256(patches / n)} for n in ("first.patch", "second.patch")],
-        # From git itself, so that the program is not its own judge.
-        "tree": expected_tree(tmp_path),
-    }
-    (patches / "manifest.json").write_text(json.dumps(manifest))
-    return tmp_path
-
-
-def expected_tree(scratch):
-    """The tree that git itself makes of the patched files, in an ordinary repository."""
-    repository = scratch / "reference"
-    (repository / "srt").mkdir(parents=True)
-    (repository / "__init__.py").write_text("a = 1\n")
-    (repository / "srt/args.py").write_text("one\ntwo\ntwo and two thirds\nthree\nfour\n")
-    for command in (["init", "-q"], ["add", "."]):
-        subprocess.run(["git", *command], cwd=repository, check=True)
-    return subprocess.run(
-        ["git", "write-tree"], cwd=repository, check=True, capture_output=True, text=True
-    ).stdout.strip()
 
 
 def build(source_tree, release):
-    return source_tree.build(release / "patches", release / "wheels", release / "src")
+    return source_tree.build(release / "patches", release / "wheels", release / "src")[0]
 
 
 def edit(path, change):
@@ -89,7 +24,7 @@ def edit(path, change):
 
 def test_the_series_is_applied_in_order(source_tree, release):
     build(source_tree, release)
-    assert (release / "src/sglang/srt/args.py").read_text() == "one\ntwo\ntwo and two thirds\nthree\nfour\n"
+    assert (release / "src/sglang/srt/args.py").read_text() == PATCHED
     assert (release / "src/sglang-1.dist-info/METADATA").is_file()
 
 
@@ -98,9 +33,14 @@ def test_modes_line_ends_and_generated_files_are_not_in_the_hash(source_tree, re
     (release / "src/sglang/srt/args.py").chmod(0o755)
     (release / "src/sglang/_version.py").write_text("version = '2'\n")
     (release / "src/.gitattributes").write_text("* text eol=crlf\n")
-    assert source_tree.tree_hash(release / "src", ["sglang/_version.py"]) == tree
+    assert source_tree.tree_hash(release / "src", GENERATED) == tree
     edit(release / "src/sglang/__init__.py", lambda text: text.replace("\n", "\r\n"))
-    assert source_tree.tree_hash(release / "src", ["sglang/_version.py"]) != tree
+    assert source_tree.tree_hash(release / "src", GENERATED) != tree
+
+
+def test_the_server_can_read_which_tree_it_runs(source_tree, release):
+    tree = build(source_tree, release)
+    assert (release / "src/sglang/_patch_tree").read_text() == f"{tree}\n"
 
 
 def test_a_repository_around_the_tree_does_not_matter(source_tree, release):
@@ -153,6 +93,49 @@ def test_a_patch_that_does_not_apply_is_named(source_tree, release):
         build(source_tree, release)
 
 
+def test_a_patch_that_the_tree_has_already_is_named(source_tree, release):
+    again = FIRST.replace("@@ -1,4 +1,5 @@", "@@ -1,4 +1,5 @@ again")
+    (release / "patches/second.patch").write_text(again)
+    digest = source_tree.sha256(release / "patches/second.patch")
+    manifest(release, lambda data: data["patches"][1].update(sha256=digest))
+    with pytest.raises(source_tree.SourceTreeError, match=r"second\.patch is applied already"):
+        build(source_tree, release)
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({}, "touches what the manifest does not list under files: sglang/srt/args.py"),
+        ({"sglang/srt/args.py": "0" * 64}, "makes other files than the manifest has: sglang/srt/args.py"),
+        ({"sglang/srt/args.py": None}, "makes other files than the manifest has: sglang/srt/args.py"),
+        (
+            {"sglang/srt/args.py": hashlib.sha256(PATCHED.encode()).hexdigest(), "sglang/x.py": "0" * 64},
+            "does not touch what the manifest lists under files: sglang/x.py",
+        ),
+    ],
+)
+def test_files_that_are_not_the_manifests_are_named(source_tree, release, files, reason):
+    manifest(release, lambda data: data.update(files=files))
+    with pytest.raises(source_tree.SourceTreeError) as error:
+        build(source_tree, release)
+    assert reason in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda path: path.unlink(), "manifest.json is missing"),
+        (lambda path: path.write_text("{"), "manifest.json is not JSON"),
+        (lambda path: path.write_text('{"base": {}, "tree": ""}'), "manifest.json lacks files, generated, patches"),
+        (lambda path: edit(path, lambda t: t.replace("sglang/_patch_tree", "x")), "does not list sglang/_patch_tree"),
+    ],
+)
+def test_a_manifest_that_cannot_be_used_is_named(source_tree, release, change, reason):
+    change(release / "patches/manifest.json")
+    with pytest.raises(source_tree.SourceTreeError, match=reason):
+        build(source_tree, release)
+
+
 def test_a_wheel_that_writes_outside_is_refused(source_tree, release):
     wheel = release / "wheels/sglang-1.whl"
     with zipfile.ZipFile(wheel, "a") as archive:
@@ -176,5 +159,5 @@ def test_the_shipped_series_agree_with_their_manifests(source_tree):
     shipped = sorted((paths.ROOT / "patches").glob("*/manifest.json"))
     assert shipped
     for path in shipped:
-        source_tree.check_series(path.parent, json.loads(path.read_text()))
+        source_tree.check_series(path.parent, source_tree.read_manifest(path.parent))
         assert {patch.name for patch in path.parent.glob("*.patch")} == set(source_tree.read_series(path.parent))
