@@ -9,6 +9,7 @@ GENERATED = ["sglang/_version.py", "sglang/_patch_tree"]
 STOCK = {
     "sglang/__init__.py": "a = 1\n",
     "sglang/srt/args.py": "one\ntwo\nthree\nfour\n",
+    "sglang/long.py": "".join(f"line = {number}\n" for number in range(20)),
     "sglang/_version.py": "version = '1'\n",
     "sglang-1.dist-info/METADATA": "Name: sglang\n",
 }
@@ -63,6 +64,7 @@ def expected_tree(scratch):
     repository = scratch / "reference"
     (repository / "srt").mkdir(parents=True)
     (repository / "__init__.py").write_text("a = 1\n")
+    (repository / "long.py").write_text(STOCK["sglang/long.py"])
     (repository / "srt/args.py").write_text(PATCHED)
     for command in (["init", "-q"], ["add", "."]):
         subprocess.run(["git", *command], cwd=repository, check=True)

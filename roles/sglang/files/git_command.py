@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,8 +35,16 @@ class SourceTreeError(Exception):
     """The tree cannot be made as asked; the message is one sentence that names the file."""
 
 
-def git(*arguments: str, cwd: Path, more: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes:
-    """Output of a git command; ``more`` is added to its environment.
+@dataclass(frozen=True)
+class Said:
+    """What a git command that succeeded wrote."""
+
+    out: bytes
+    errors: str
+
+
+def run(*arguments: str, cwd: Path, more: Mapping[str, str] | None = None, stdin: bytes = b"") -> Said:
+    """Runs a git command to its end; ``more`` is added to its environment.
 
     Raises:
         SourceTreeError: git is missing or failed; the message holds its whole error text.
@@ -45,14 +54,20 @@ def git(*arguments: str, cwd: Path, more: Mapping[str, str] | None = None, stdin
     ceiling = {"GIT_CEILING_DIRECTORIES": str(cwd.resolve().parent)}
     environment = inherited | ENVIRONMENT | ceiling | dict(more or {})
     try:
-        run = subprocess.run(
+        done = subprocess.run(
             ["git", *arguments], cwd=cwd, env=environment, input=stdin, capture_output=True, check=False
         )
     except FileNotFoundError as error:
         raise SourceTreeError("git is not installed") from error
-    if run.returncode:
-        raise SourceTreeError(f"git {' '.join(arguments)}: {run.stderr.decode(errors='replace').strip()}")
-    return run.stdout
+    errors = done.stderr.decode(errors="replace").strip()
+    if done.returncode:
+        raise SourceTreeError(f"git {' '.join(arguments)}: {errors}")
+    return Said(done.stdout, errors)
+
+
+def git(*arguments: str, cwd: Path, more: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes:
+    """Output of a git command; see ``run``."""
+    return run(*arguments, cwd=cwd, more=more, stdin=stdin).out
 
 
 def names(output: bytes) -> list[str]:

@@ -46,8 +46,16 @@ def sha256(path: Path) -> str:
 
 
 def read_series(patches: Path) -> list[str]:
-    """Names in quilt's ``series`` file, in order; comments and empty lines are skipped."""
-    lines = (line.split("#")[0].strip() for line in (patches / "series").read_text(encoding="utf-8").splitlines())
+    """Names in quilt's ``series`` file, in order; comments and empty lines are skipped.
+
+    Raises:
+        SourceTreeError: there is no such file.
+    """
+    try:
+        text = (patches / "series").read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise SourceTreeError(f"{patches / 'series'} is missing") from error
+    lines = (line.split("#")[0].strip() for line in text.splitlines())
     return [line for line in lines if line]
 
 
