@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blackwell.patches import header
-from blackwell.patches.check import check
+from blackwell.patches.check import MOVES, check
 from blackwell.patches.errors import PatchesError
 from blackwell.patches.host_programs import SourceTreeError, git_command, source_repository, source_tree
 from blackwell.patches.repository import Commit, changes, commits
@@ -41,7 +41,7 @@ def refresh(directory: Path, wheel: Path, out: Path) -> Refreshed:
         stock = scratch / "stock"
         stock.mkdir()
         source_tree.unpack_wheel(wheel, manifest["base"]["sha256"], stock)
-        found = commits(out, source_tree.tree_hash(stock, manifest["generated"]))
+        found = commits(out, source_tree.tree_hash(stock, manifest["generated"]), manifest["generated"])
         objects = git_command.git("rev-parse", "--path-format=absolute", "--git-path", "objects", cwd=out)
         reader = source_repository.make_reader(scratch, Path(objects.decode().strip()))
         written = {commit.name: write(commit, directory / commit.name, reader) for commit in found}
@@ -61,7 +61,7 @@ def write(commit: Commit, path: Path, reader: Path) -> tuple[str, bytes]:
     before = path.read_bytes() if path.is_file() else b""
     words, diff = header.split(before)
     same_header = header.comparable(header.text_of(words)) == header.comparable(commit.text)
-    effect = CHANGED if not before else same_effect(commit, path, reader)
+    effect = CHANGED if not before or MOVES.search(diff) else same_effect(commit, path, reader)
     if same_header and effect == UNCHANGED:
         return UNCHANGED, before
     if same_header and effect == MOVED:

@@ -110,7 +110,7 @@ def commit(out: Path, message: str, author: tuple[str, str], day: str) -> None:
         "GIT_COMMITTER_EMAIL": mail,
         "GIT_COMMITTER_DATE": when,
     }
-    git("commit", "--quiet", "--cleanup=verbatim", "--file=-", out=out, more=more, stdin=message.encode())
+    git("commit", "--quiet", "--file=-", out=out, more=more, stdin=message.encode())
 
 
 def put_aside(paths: list[Path], out: Path) -> None:
@@ -160,7 +160,10 @@ def commit_patch(path: Path, out: Path) -> None:
             f"those; git add --all; git commit --file .git/{PENDING}/{path.name}.message (or change nothing and drop "
             f"the name from .git/{PENDING}/series); then call this command again with --continue"
         ) from error
-    git("add", "--force", "--all", "--", *source_tree.touched_files(path), out=out)
+    git("add", "--update", out=out)
+    # By name, as the stock source's own .gitignore files may hide a new one.
+    there = [name for name in source_tree.touched_files(path) if (out / name).exists()]
+    git("add", "--force", "--", *there, out=out)
     commit(out, message_of(path), header.author(text), header.first_of(text, "Last-Update"))
 
 
@@ -176,11 +179,11 @@ def refuse_dirty(out: Path) -> None:
         raise PatchesError(f"{out} has changes that are not committed: {', '.join(names[:10])}")
 
 
-def commits(out: Path, stock_tree: str) -> list[Commit]:
+def commits(out: Path, stock_tree: str, generated: list[str]) -> list[Commit]:
     """The commits of a repository that are patches, in order.
 
-    ``stock_tree`` is the hash that the first commit's ``sglang/`` must have. Raises PatchesError for a repository that
-    is dirty, not based on it, or not a line of commits that are patches.
+    ``stock_tree`` is the hash that the first commit's ``sglang/`` must have; no patch touches what is generated.
+    Raises PatchesError for a repository that is dirty, not based on it, or not a line of commits that are patches.
     """
     refuse_dirty(out)
     if (out / ".git" / PENDING).is_dir():
@@ -192,14 +195,14 @@ def commits(out: Path, stock_tree: str) -> list[Commit]:
     if merges := git("rev-list", "--merges", "--abbrev-commit", "HEAD", out=out).split():
         raise PatchesError(f"{out} has a merge commit, {merges[0]}: a series is one line of commits, so rebase it")
     ids = git("rev-list", "--reverse", "HEAD", out=out).split()
-    found = [read_commit(out, parent, child) for parent, child in pairwise(ids)]
+    found = [read_commit(out, parent, child, generated) for parent, child in pairwise(ids)]
     names = [commit.name for commit in found]
     if doubled := sorted({name for name in names if names.count(name) > 1}):
         raise PatchesError(f"{out} has more than one commit that is called {doubled[0]}")
     return found
 
 
-def read_commit(out: Path, parent: str, child: str) -> Commit:
+def read_commit(out: Path, parent: str, child: str, generated: list[str]) -> Commit:
     """One commit as a patch; raises PatchesError if it cannot be one."""
     shown = git("show", "--no-patch", "--format=%ad%x00%s%x00%b", "--date=short", child, out=out)
     day, subject, body = shown.split("\0")
@@ -214,7 +217,7 @@ def read_commit(out: Path, parent: str, child: str) -> Commit:
         mode = description.split()[1]
         if mode not in (PLAIN_FILE, NO_FILE):
             raise PatchesError(f"{what} makes {path} something else than a plain file (mode {mode})")
-        if wrong := file_problems((path,), []):
+        if wrong := file_problems((path,), generated):
             raise PatchesError(f"{what} {wrong[0]}")
     if len(raw) == 1:
         raise PatchesError(f"{what} changes nothing")

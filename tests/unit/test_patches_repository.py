@@ -70,6 +70,8 @@ def test_the_same_series_makes_the_same_commits(out, tmp_path, run):
 
 
 def test_applied_and_refreshed_not_a_byte_changes(series, out, run):
+    manifest = json.loads((series / "manifest.json").read_text())
+    (series / "manifest.json").write_text(json.dumps(manifest, indent=4))
     before = snapshot(series)
     assert run("refresh", out).splitlines() == [
         "first.patch: unchanged",
@@ -165,6 +167,22 @@ def test_patches_come_go_and_change_places(series, out, run, source_tree):
     assert run("check").count("ok ") == 2
     run("apply", out.parent / "again")
     assert run("refresh", out.parent / "again").endswith(f"{series}: unchanged\n")
+
+
+def test_a_rename_becomes_a_deletion_and_an_addition(series, tmp_path, run):
+    path = series / "first.patch"
+    moved = "similarity index 100%\nrename from sglang/__init__.py\nrename to sglang/a.py\n"
+    path.write_text(f"{path.read_text()}diff --git a/sglang/__init__.py b/sglang/a.py\n{moved}")
+    run("apply", tmp_path / "out")
+    assert "first.patch: changed" in run("refresh", tmp_path / "out")
+    assert "\ndeleted file mode 100644\n--- a/sglang/__init__.py\n+++ /dev/null\n" in path.read_text()
+    assert run("check").count("ok ") == 2
+
+
+def test_a_header_that_was_spoilt_meanwhile_is_not_written(series, out, run):
+    path = series / "second.patch"
+    path.write_text(path.read_text().replace("2026-01-02", "soon"))
+    assert "would not be good: second.patch has a Last-Update that is not a date" in run("refresh", out, status=1)
 
 
 def test_this_users_git_does_not_matter(series, out, run, tmp_path, monkeypatch):
@@ -272,7 +290,7 @@ def no_repository(out):
         (program, " (third.patch) makes sglang/srt/args.py something else than a plain file (mode 100755)"),
         (link, " (third.patch) makes sglang/link.py something else than a plain file (mode 120000)"),
         (binary, " (third.patch): Binary files /dev/null and b/sglang/x.bin differ; a series holds text only"),
-        (generated, "third.patch"),
+        (generated, " (third.patch) touches a generated file: sglang/_version.py"),
         (another_base, "/out does not begin with the stock source of the series"),
         (no_repository, "/out is not a repository that `apply` made"),
     ],
