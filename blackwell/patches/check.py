@@ -81,7 +81,7 @@ def look(path: Path, manifest: dict) -> Patch:
     except SourceTreeError as error:
         files, unreadable = (), (f"cannot be read by git: {one_line(error)}",)
     problems = [*header.problems(text), *unreadable, *file_problems(files, manifest["generated"])]
-    if (moved := None):
+    if moved := MOVES.search(header.split(content)[1]):
         problems.append(f"moves a file, which must be a deletion and an addition: {moved[0].decode(errors='replace')}")
     expected = {entry["file"]: entry["sha256"] for entry in manifest["patches"]}.get(path.name)
     if expected is None:
