@@ -105,8 +105,11 @@ class Server:
         return content
 
     def generate(self, start: int, n: int, **sampling: float) -> dict:
+        return self.continue_tokens([start], n, **sampling)
+
+    def continue_tokens(self, prompt: list[int], n: int, **sampling: object) -> dict:
         parameters = {"max_new_tokens": n, "temperature": 0, **sampling}
-        body = {"text": counting.word(start), "sampling_params": parameters}
+        body = {"text": " ".join(map(counting.word, prompt)), "sampling_params": parameters}
         return json.loads(self.ask("/generate", body))
 
 
@@ -115,13 +118,15 @@ class ServerCase(unittest.TestCase):
     """Starts a server for all tests of a class."""
 
     options: tuple[str, ...] = ()
+    draft = "eagle3"
     environment: ClassVar[dict[str, str]] = {}
 
     @classmethod
     def setUpClass(cls):
         out = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         models.write_models(out / "models")
-        draft = (f"--speculative-draft-model-path={out}/models/eagle3",) if cls.options else ()
+        speculates = set(SPECULATION) <= set(cls.options)
+        draft = (f"--speculative-draft-model-path={out}/models/{cls.draft}",) if speculates else ()
         cls.server = cls.enterClassContext(Server(out, *cls.options, *draft, **cls.environment))
 
     def together(self, starts: list[int], n: int, **sampling: float) -> list[dict]:
