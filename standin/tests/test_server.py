@@ -1,4 +1,4 @@
-"""A real server from end to end; takes a minute or two.
+"""Real servers from end to end; six are started one after the other, which takes five to ten minutes on two cores.
 
 Run by itself: ``python standin/tests/test_server.py``. Discovery includes it only if STANDIN_SERVER_TEST is set.
 """
@@ -220,6 +220,7 @@ class Attending(ServerCase):
     """A draft that needs its KV cache, in pages; the scheduler ends itself if it has lost or doubled a slot."""
 
     page_size = 16
+    steps = STEPS
     options = (*SPECULATION, f"--page-size={page_size}", "--chunked-prefill-size=128")
     draft = "eagle3-attending"
     environment: ClassVar = {
@@ -230,7 +231,7 @@ class Attending(ServerCase):
 
     def check_answer(self, answer: dict, prompt: list[int], n: int):
         self.assertEqual(answer["output_ids"], counting.expected(prompt[-1], n))
-        rounds = counting.attending_accepted_lengths(prompt, n, STEPS)
+        rounds = counting.attending_accepted_lengths(prompt, n, self.steps)
         self.assertEqual(answer["meta_info"]["spec_verify_ct"], len(rounds))
 
     def test_tokens_and_rounds_are_the_expected_ones(self):
@@ -275,9 +276,14 @@ class Attending(ServerCase):
             raise AssertionError("the server counts no longer")
 
 
-class AttendingInLargePages(Attending):
+class OneStepInLargePages(Attending):
     page_size = 64
-    options = (*SPECULATION, f"--page-size={page_size}", "--chunked-prefill-size=128")
+    steps = 1
+    options = (
+        *SPECULATION,
+        *(f"--speculative-num-steps={steps}", f"--speculative-num-draft-tokens={steps + 1}"),
+        *(f"--page-size={page_size}", "--chunked-prefill-size=128"),
+    )
 
 
 class Retracting(ServerCase):
