@@ -71,21 +71,17 @@ def download(pins: Sequence[Pin], directory: Path, kind: Variant) -> None:
 def resolve(requirements: Path, constraints: Iterable[str], kind: Variant) -> list[Pin]:
     """Return a pin for each package that a requirements file needs, at the versions in ``constraints`` if there.
 
+    A package that the variant lists as alone adds no other.
     pip evaluates environment markers for the Python that runs it: raises WheelhouseError unless that is the hosts'.
     """
     _refuse_other_python()
-    with tempfile.TemporaryDirectory(prefix="wheelhouse-lock-") as scratch:
-        kept = Path(scratch) / "constraints.txt"
-        kept.write_text("".join(f"{line}\n" for line in constraints))
-        report = Path(scratch) / "report.json"
-        options = [*TARGET, "--dry-run", "--ignore-installed", f"--target={scratch}/unused", f"--report={report}"]
-        extra = [f"--extra-index-url={fallback.chosen()}" for fallback in kind.fallback.values()]
-        command = ["install", *options, f"--constraint={kept}", f"--requirement={requirements}"]
-        try:
-            _pip(command, f"the packages of {requirements}")
-        except NotOfferedError:
-            _pip([*command, *extra], f"the packages of {requirements}")
-        return [_reported_pin(item) for item in json.loads(report.read_text())["install"]]
+    lines = requirements.read_text().splitlines()
+    alone = [line for line in lines if _package(line) in kind.alone]
+    others = [line for line in lines if line not in alone]
+    constraints = list(constraints)
+    what = f"the packages of {requirements}"
+    pins = _resolve_lines(others, constraints, kind, what)
+    return pins + (_resolve_lines(alone, constraints, kind, what, "--no-deps") if alone else [])
 
 
 def download_with(pins: Sequence[Pin], directory: Path, *options: str) -> None:
@@ -96,6 +92,30 @@ def download_with(pins: Sequence[Pin], directory: Path, *options: str) -> None:
         requirements.flush()
         command = ["download", *TARGET, "--no-deps", "--require-hashes", f"--dest={directory}"]
         _pip([*command, *options, f"--requirement={requirements.name}"], names, scratch=directory.parent)
+
+
+def _resolve_lines(
+    lines: Sequence[str], constraints: Iterable[str], kind: Variant, what: str, *options: str
+) -> list[Pin]:
+    """Return the pins that pip would install for some lines of a requirements file; ``what`` is for an error."""
+    with tempfile.TemporaryDirectory(prefix="wheelhouse-lock-") as scratch:
+        wanted, kept, report = (Path(scratch) / name for name in ("requirements.txt", "constraints.txt", "report.json"))
+        wanted.write_text("".join(f"{line}\n" for line in lines))
+        kept.write_text("".join(f"{line}\n" for line in constraints))
+        target = [*TARGET, "--dry-run", "--ignore-installed", f"--target={scratch}/unused", f"--report={report}"]
+        extra = [f"--extra-index-url={fallback.chosen()}" for fallback in kind.fallback.values()]
+        command = ["install", *target, *options, f"--constraint={kept}", f"--requirement={wanted}"]
+        try:
+            _pip(command, what)
+        except NotOfferedError:
+            _pip([*command, *extra], what)
+        return [_reported_pin(item) for item in json.loads(report.read_text())["install"]]
+
+
+def _package(line: str) -> str | None:
+    """Return the normalized name of the package that a line of a requirements file begins with, if any."""
+    match = re.match(r"[A-Za-z0-9._-]+", line)
+    return normalized(match[0]) if match else None
 
 
 def _pip(arguments: Sequence[str], what: str, scratch: Path | None = None) -> None:

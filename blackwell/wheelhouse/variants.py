@@ -35,6 +35,9 @@ class Variant:
     forbidden: tuple[str, ...] = ()
     """Beginnings of names of packages that must not be there."""
 
+    alone: tuple[str, ...] = ()
+    """Packages whose own requirements are left out of the lock: what they import of them is there anyway."""
+
     fallback: Mapping[str, FallbackIndex] = field(default_factory=dict)
     """Package -> where to get it if pip's own configuration has none."""
 
@@ -45,6 +48,8 @@ VARIANTS: tuple[Variant, ...] = (
         local_versions={"torch": "cpu"},
         # The stand-in provides the names of five of them; the others come with a CUDA build of torch.
         forbidden=("nvidia-", "cuda-", "triton", "torchvision", "datasets", "ipython", "sgl-kernel", "flashinfer"),
+        # It requires triton, which the stand-in provides, and ninja, which only its CUDA kernels are built with.
+        alone=("xgrammar",),
         fallback={"torch": FallbackIndex("BLACKWELL_TORCH_INDEX", "https://download.pytorch.org/whl/cpu")},
     ),
 )

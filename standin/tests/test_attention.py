@@ -66,6 +66,31 @@ class Attention(unittest.TestCase):
             self.extend(given), {"seq_lens": [11, 7], "extend_prefix_lens": [7, 6], "extend_seq_lens": [4, 1]}
         )
 
+    def test_every_batch_may_have_another_number_of_tokens(self):
+        backend = self.kind(None)
+        for tokens in (4, 2, 1):
+            given = batch(Mode(verify=True), [7, 3])
+            given.spec_info.draft_token_num = tokens
+            self.assertEqual(
+                backend.forward_extend(None, None, None, None, given),
+                {
+                    "seq_lens": [7 + tokens, 3 + tokens],
+                    "extend_prefix_lens": [7, 3],
+                    "extend_seq_lens": [tokens, tokens],
+                },
+            )
+            given = batch(Mode(draft_extend=True), [7, 3], [tokens, 1])
+            self.assertEqual(
+                backend.forward_extend(None, None, None, None, given)["extend_prefix_lens"], [7 - tokens, 2]
+            )
+
+    def test_fewer_draft_steps_than_there_are_backends_for(self):
+        steps = MultiStepDraftBackend(self.kind, "runner", topk=1, steps=4).attn_backends
+        for lengths in ([7, 3], [9]):
+            self.assertEqual(
+                steps[0].forward_decode(None, None, None, None, batch(Mode(), lengths)), [n + 1 for n in lengths]
+            )
+
     def test_prefill_is_left_alone(self):
         given = batch(Mode(), [11], [4])
         self.assertEqual(self.extend(given), {"seq_lens": [11], "extend_prefix_lens": [0], "extend_seq_lens": [4]})

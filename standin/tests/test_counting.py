@@ -45,6 +45,44 @@ class Counting(unittest.TestCase):
     def test_one_step_gives_at_most_two_tokens(self):
         self.assertEqual(set(counting.accepted_lengths(12, 100, 1)), {1, 2})
 
+    def test_counting_back_undoes_counting(self):
+        text = counting.counting_prompt(1000, 300)
+        self.assertEqual(text, [1000, *counting.expected(1000, 299)])
+        self.assertEqual([text[-1], *counting.counting_back(text[-1], 299)], text[::-1])
+        with self.assertRaisesRegex(ValueError, "token 1 "):
+            counting.counting_back(1, 1)
+
+    def test_the_attending_draft_needs_all_that_it_reads(self):
+        text, place = counting.counting_prompt(12, 200), 140
+        self.assertTrue(counting.attending_draft_guesses(text, place))
+        for back in range(1, 141):
+            changed = [*text[: place - back], 900, *text[place - back + 1 :]]
+            self.assertEqual(counting.attending_draft_guesses(changed, place), back not in counting.SEEN, back)
+
+    def test_the_attending_draft_guesses_nothing_at_the_beginning(self):
+        # After 1024 tokens the text is where it began: what is asked for must not be read from its end.
+        text = counting.counting_prompt(12, 1024)
+        guessed = [counting.attending_draft_guesses(text, place) for place in range(200)]
+        self.assertEqual(guessed.index(True), 130)
+
+    def test_the_attending_draft_lacks_some_tokens(self):
+        text = counting.counting_prompt(12, 400)
+        for place in range(130, 400):
+            self.assertEqual(counting.attending_draft_guesses(text, place), text[place] % 7 != 5, place)
+
+    def test_rounds_of_the_attending_draft_by_hand(self):
+        # 770 comes with the prefill. The first round gives 771, 772, 773 and the bonus 774; the draft lacks 775 and
+        # 810, so the next ones give 775 alone, and 776, 777 and 810.
+        prompt = counting.counting_prompt(12, 150)
+        self.assertEqual(counting.expected(prompt[-1], 9), [*range(770, 778), 810])
+        self.assertEqual(counting.attending_accepted_lengths(prompt, 9, 3), [4, 1, 3])
+
+    def test_the_attending_draft_is_accepted_in_every_length(self):
+        lengths = counting.attending_accepted_lengths(counting.counting_prompt(12, 150), 400, 3)
+        self.assertEqual(set(lengths), {1, 2, 3, 4})
+        self.assertGreater(sum(lengths) / len(lengths), 3)
+        self.assertEqual(set(counting.attending_accepted_lengths([12], 100, 3)), {1})
+
     def test_torch_is_not_needed(self):
         program = "import sys; sys.modules['torch'] = None; import sglang_cpu_standin.counting"
         subprocess.run([sys.executable, "-c", program], check=True)

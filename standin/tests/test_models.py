@@ -146,7 +146,9 @@ class Directory(unittest.TestCase):
             said = io.StringIO()
             with contextlib.redirect_stdout(said):
                 self.assertEqual(models.main([str(self.out)]), 0)
-            self.assertEqual(said.getvalue(), f"{word}: {self.out}/target, {self.out}/eagle3\n")
+            self.assertEqual(
+                said.getvalue(), f"{word}: {self.out}/target, {self.out}/eagle3, {self.out}/eagle3-attending\n"
+            )
 
     def test_the_command_line_fails_with_one_sentence(self):
         said = io.StringIO()

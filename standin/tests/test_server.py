@@ -1,4 +1,4 @@
-"""A real server from end to end; takes a minute or two.
+"""Real servers from end to end; six are started one after the other, which takes five to ten minutes on two cores.
 
 Run by itself: ``python standin/tests/test_server.py``. Discovery includes it only if STANDIN_SERVER_TEST is set.
 """
@@ -17,7 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ClassVar
 
-from sglang_cpu_standin import counting, models
+import torch
+
+from sglang_cpu_standin import counting, models, weights
 
 PROBE = Path(__file__).resolve().parent / "probe"
 STEPS = 3
@@ -41,6 +43,16 @@ SPECULATION = (
 )
 
 
+def spoken_under(allowed: range, start: int, n: int) -> list[int]:
+    """Return ``n`` tokens that greedy decoding gives after ``start`` if a grammar leaves ``allowed`` ones."""
+    before = weights.embedding(torch.tensor([counting.previous_token(token) for token in allowed]))
+    tokens = []
+    for _ in range(n):
+        start = allowed[int((before @ weights.embedding(torch.tensor([start]))[0]).argmax())]
+        tokens.append(start)
+    return tokens
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -58,7 +70,7 @@ class Server:
             *(sys.executable, "-m", "sglang.launch_server", "--host=127.0.0.1", f"--port={self.port}"),
             *(f"--model-path={out}/models/target", "--served-model-name=counting", "--device=cpu", "--dtype=bfloat16"),
             *("--context-length=4096", "--max-total-tokens=8192", "--max-running-requests=8", "--page-size=1"),
-            *("--attention-backend=torch_native", "--sampling-backend=pytorch", "--grammar-backend=none"),
+            *("--attention-backend=torch_native", "--sampling-backend=pytorch", "--grammar-backend=xgrammar"),
             *("--disable-cuda-graph", "--sleep-on-idle", "--random-seed=1", *options),
         ]
         self.environment = {**os.environ, **ENVIRONMENT, "STANDIN_PROBE": str(self.notes), **environment}
@@ -105,8 +117,11 @@ class Server:
         return content
 
     def generate(self, start: int, n: int, **sampling: float) -> dict:
+        return self.continue_tokens([start], n, **sampling)
+
+    def continue_tokens(self, prompt: list[int], n: int, **sampling: object) -> dict:
         parameters = {"max_new_tokens": n, "temperature": 0, **sampling}
-        body = {"text": counting.word(start), "sampling_params": parameters}
+        body = {"text": " ".join(map(counting.word, prompt)), "sampling_params": parameters}
         return json.loads(self.ask("/generate", body))
 
 
@@ -115,14 +130,22 @@ class ServerCase(unittest.TestCase):
     """Starts a server for all tests of a class."""
 
     options: tuple[str, ...] = ()
+    draft = "eagle3"
     environment: ClassVar[dict[str, str]] = {}
 
     @classmethod
     def setUpClass(cls):
         out = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         models.write_models(out / "models")
-        draft = (f"--speculative-draft-model-path={out}/models/eagle3",) if cls.options else ()
+        speculates = set(SPECULATION) <= set(cls.options)
+        draft = (f"--speculative-draft-model-path={out}/models/{cls.draft}",) if speculates else ()
         cls.server = cls.enterClassContext(Server(out, *cls.options, *draft, **cls.environment))
+
+    def check_grammar(self):
+        """Without a grammar n17 is followed by n50; ``</s>`` ends a text that can only end."""
+        ids = self.server.generate(12, 60, regex="(n1[0-9]){25}")["output_ids"]
+        self.assertEqual(ids, [*spoken_under(range(10, 20), 12, 25), 1])
+        self.assertEqual(self.server.generate(12, 30, regex="(n[0-9]+){5}")["output_ids"], [*range(13, 18), 1])
 
     def together(self, starts: list[int], n: int, **sampling: float) -> list[dict]:
         with ThreadPoolExecutor(len(starts)) as pool:
@@ -189,6 +212,93 @@ class Speculating(ServerCase):
         self.server.ask("/health")
         self.server.ask("/health_generate")
 
+    def test_a_grammar_is_kept(self):
+        self.check_grammar()
+
+
+class Attending(ServerCase):
+    """A draft that needs its KV cache, in pages; the scheduler ends itself if it has lost or doubled a slot."""
+
+    page_size = 16
+    steps = STEPS
+    options = (*SPECULATION, f"--page-size={page_size}", "--chunked-prefill-size=128")
+    draft = "eagle3-attending"
+    environment: ClassVar = {
+        "SGLANG_ENABLE_SPEC_V2": "1",
+        "SGLANG_CPU_STANDIN_START_METHOD": "fork",
+        "SGLANG_ENABLE_STRICT_MEM_CHECK_DURING_BUSY": "1",
+    }
+
+    def check_answer(self, answer: dict, prompt: list[int], n: int):
+        self.assertEqual(answer["output_ids"], counting.expected(prompt[-1], n))
+        rounds = counting.attending_accepted_lengths(prompt, n, self.steps)
+        self.assertEqual(answer["meta_info"]["spec_verify_ct"], len(rounds))
+
+    def test_tokens_and_rounds_are_the_expected_ones(self):
+        for prompt, n in ((counting.counting_prompt(12, 150), 300), ([12], 200), ([40, *range(12, 16)], 30)):
+            self.check_answer(self.server.continue_tokens(prompt, n), prompt, n)
+
+    def test_a_prompt_in_several_chunks_fills_the_drafts_cache(self):
+        prompt = counting.counting_prompt(333, 400)
+        self.check_answer(self.server.continue_tokens(prompt, 100), prompt, 100)
+
+    def test_requests_at_once_are_not_mixed_up(self):
+        prompts = [counting.counting_prompt(first, 140 + first % 7) for first in (20, 110, 560, 910)]
+        with ThreadPoolExecutor(len(prompts)) as pool:
+            answers = list(pool.map(lambda prompt: self.server.continue_tokens(prompt, 150), prompts))
+        for prompt, answer in zip(prompts, answers, strict=True):
+            self.check_answer(answer, prompt, 150)
+
+    def test_a_second_turn_finds_the_drafts_cache_too(self):
+        prompt = counting.counting_prompt(700, 150)
+        self.check_answer(self.server.continue_tokens(prompt, 60), prompt, 60)
+        prompt = counting.counting_prompt(700, 250)
+        answer = self.server.continue_tokens(prompt, 100)
+        self.check_answer(answer, prompt, 100)
+        self.assertEqual(answer["meta_info"]["cached_tokens"], (150 + 60 - 1) // self.page_size * self.page_size)
+
+    def test_a_request_that_is_given_up_leaves_nothing_behind(self):
+        body = {"text": "n12", "sampling_params": {"max_new_tokens": 3000, "temperature": 0}, "stream": True}
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=ANSWER_SECONDS)
+        connection.request("POST", "/generate", json.dumps(body), {"Content-Type": "application/json"})
+        connection.getresponse().readline()
+        connection.close()
+        self.check_answer(self.server.generate(12, 50), [12], 50)
+
+    def test_a_grammar_is_kept(self):
+        self.check_grammar()
+
+    @classmethod
+    def tearDownClass(cls):
+        """See that the scheduler lives after it was idle, which is when it looks for lost slots."""
+        cls.server.ask("/get_server_info")
+        if cls.server.generate(12, 5)["output_ids"] != counting.expected(12, 5):
+            raise AssertionError("the server counts no longer")
+
+
+class OneStepInLargePages(Attending):
+    page_size = 64
+    steps = 1
+    options = (
+        *SPECULATION,
+        *(f"--speculative-num-steps={steps}", f"--speculative-num-draft-tokens={steps + 1}"),
+        *(f"--page-size={page_size}", "--chunked-prefill-size=128"),
+    )
+
+
+class Retracting(ServerCase):
+    """At every third batch a request is thrown out, and comes back later with a prefill of all that it had."""
+
+    options = Attending.options
+    draft = Attending.draft
+    environment: ClassVar = {**Attending.environment, "SGLANG_TEST_RETRACT": "1"}
+
+    def test_what_is_thrown_out_counts_on(self):
+        starts = [12, 100, 555, 901]
+        answers = self.together(starts, 150)
+        self.assertEqual([answer["output_ids"] for answer in answers], [counting.expected(s, 150) for s in starts])
+        self.assertGreater(sum(answer["meta_info"]["total_retractions"] for answer in answers), 0)
+
 
 class Plain(ServerCase):
     environment: ClassVar = {"SGLANG_CPU_STANDIN_START_METHOD": "fork"}
@@ -201,6 +311,9 @@ class Plain(ServerCase):
     def test_nothing_speculates(self):
         self.assertNotIn("spec_verify_ct", self.server.generate(12, 20)["meta_info"])
         self.assertEqual(self.server.notes.read_text(), "")
+
+    def test_a_grammar_is_kept(self):
+        self.check_grammar()
 
     def test_completions_give_the_expected_text(self):
         body = {"model": "counting", "prompt": "n12", "max_tokens": 20, "temperature": 0}

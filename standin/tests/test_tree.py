@@ -69,6 +69,16 @@ class Build(unittest.TestCase):
         self.assertEqual((out["positions"].tolist(), out["tree_mask"].tolist()), ([3, 4], [True, False, True, True]))
         self.assert_links(out, [-1, 0], 1)
 
+    def test_a_root_alone_is_verified_as_one_token(self):
+        out = build([[], []], [[], []], [3, 5], 1, 1, tree.QLEN_ONLY)
+        self.assertEqual((out["positions"].tolist(), out["tree_mask"].tolist()), ([3, 5], [True, True]))
+        self.assert_links(out, [-1], 2)
+        given = buffers(2, 1, 0)
+        tree.verify_tree_greedy(
+            **given, **links([-1], 2), candidates=torch.tensor([[7], [8]]), target_predict=torch.tensor([[9], [4]])
+        )
+        self.assertEqual([given[name].tolist() for name in given], [[9, 4], [[0], [1]], [0, 0]])
+
     def test_a_fork(self):
         # topk 2: candidates 0 and 1 hang on the root, 2 and 3 (group 1) on candidate 0, 4 and 5 on candidate 1.
         out = build([[-1, 0, 1]], [[0, 1, 2, 3]], [4], 2, 5, tree.QLEN_ONLY)

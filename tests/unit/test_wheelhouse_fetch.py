@@ -201,6 +201,15 @@ def test_a_lock_keeps_its_versions_until_it_is_upgraded(house, tmp_path):
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="a lock is made with the hosts' Python")
+def test_a_package_that_comes_alone_brings_none_of_its_requirements(house, tmp_path):
+    make_wheel(tmp_path / "offered", "xgrammar", "0.1.27", requires=("triton", "delta"))
+    with house.requirements.open("a") as file:
+        file.write("xgrammar==0.1.27\n")
+    assert write_lock(house, upgrade=False) == 4
+    assert [pin.name for pin in parse_lock(house.lock.read_text(), house.lock)][-1] == "xgrammar"
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="a lock is made with the hosts' Python")
 def test_a_lock_that_would_break_a_rule_is_not_written(house, tmp_path):
     before = house.lock.read_text()
     make_wheel(tmp_path / "offered", "gamma", "2.0", requires=("triton",))

@@ -1,6 +1,6 @@
-"""Writes the counting models: ``python -m sglang_cpu_standin.models OUT`` makes ``OUT/target`` and ``OUT/eagle3``.
+"""Writes the counting models: ``python -m sglang_cpu_standin.models OUT`` makes one directory in ``OUT`` for each.
 
-What they say is described in ``counting``, their weights in ``weights``. ``FIXTURES`` is the place for another pair.
+What they say is described in ``counting``, their weights in ``weights``. ``FIXTURES`` is the place for another one.
 """
 
 import argparse
@@ -18,9 +18,6 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from sglang_cpu_standin import counting, weights
-
-CONTEXT = 4096
-"""Longest sequence in tokens."""
 
 STAMP = "counting-models.json"
 """File of a complete output directory; it names the sources that the models were made from."""
@@ -46,9 +43,9 @@ LLAMA: Mapping[str, object] = {
     "num_attention_heads": weights.HEADS,
     "num_key_value_heads": weights.KV_HEADS,
     "head_dim": weights.HEAD_SIZE,
-    "max_position_embeddings": CONTEXT,
+    "max_position_embeddings": weights.CONTEXT,
     "rms_norm_eps": 1e-6,
-    "rope_theta": 10000.0,
+    "rope_theta": weights.ROPE_THETA,
     "hidden_act": "silu",
     "attention_bias": False,
     "tie_word_embeddings": False,
@@ -56,18 +53,30 @@ LLAMA: Mapping[str, object] = {
     "eos_token_id": 1,
 }
 
+EAGLE3: Mapping[str, object] = {
+    "architectures": ["LlamaForCausalLMEagle3"],
+    "num_hidden_layers": 1,
+    "target_hidden_size": weights.HIDDEN,
+    "eagle_config": {"eagle_aux_hidden_state_layer_ids": [0, 1, 2], "use_aux_hidden_state": True},
+}
+"""What the configurations of all drafts say besides ``LLAMA``."""
+
 FIXTURES: Mapping[str, Model] = {
     "target": Model(
         weights.target, {"architectures": ["LlamaForCausalLM"], "num_hidden_layers": weights.TARGET_LAYERS}
     ),
     "eagle3": Model(
         weights.eagle3,
+        {**EAGLE3, "draft_vocab_size": sum(map(counting.draft_knows, range(counting.VOCABULARY)))},
+    ),
+    "eagle3-attending": Model(
+        weights.eagle3_attending,
         {
-            "architectures": ["LlamaForCausalLMEagle3"],
-            "num_hidden_layers": 1,
-            "draft_vocab_size": sum(map(counting.draft_knows, range(counting.VOCABULARY))),
-            "target_hidden_size": weights.HIDDEN,
-            "eagle_config": {"eagle_aux_hidden_state_layer_ids": [0, 1, 2], "use_aux_hidden_state": True},
+            **EAGLE3,
+            "draft_vocab_size": sum(map(counting.attending_draft_knows, range(counting.VOCABULARY))),
+            "num_attention_heads": weights.ATTENDING_HEADS,
+            "num_key_value_heads": 1,
+            "head_dim": weights.ATTENDING_HEAD_SIZE,
         },
     ),
 }
@@ -127,7 +136,7 @@ def write_model(directory: Path, model: Model) -> None:
             "tokenizer_class": "PreTrainedTokenizerFast",
             "bos_token": "<s>",
             "eos_token": "</s>",
-            "model_max_length": CONTEXT,
+            "model_max_length": weights.CONTEXT,
             "chat_template": CHAT_TEMPLATE,
         },
     )
@@ -156,7 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m sglang_cpu_standin.models", description="Write the counting models."
     )
-    parser.add_argument("out", type=Path, metavar="OUT", help="directory to hold target/ and eagle3/")
+    parser.add_argument("out", type=Path, metavar="OUT", help=f"directory to hold {'/, '.join(FIXTURES)}/")
     out = parser.parse_args(arguments).out.absolute()
     try:
         written = write_models(out)

@@ -97,6 +97,7 @@ def next_power_of_2(n: int) -> int:
 NAMES: Mapping[str, object] = {
     "Config": Config,
     "JITFunction": JITFunction,
+    "TRITON_MAX_TENSOR_NUMEL": 1 << 20,
     "autotune": decorate_nothing,
     "cdiv": cdiv,
     "constexpr": type("constexpr", (Name,), {}),

@@ -1,8 +1,9 @@
 """The weights of the counting models.
 
 Token t is embedded as points on circles: the cosines and sines of t times fixed angles. One rotation then leads from
-every token to the next, so a linear layer can count. Attention is present in both models and multiplied by zero: what
-they say depends on the last token alone.
+every token to the next, so a linear layer can count. Attention is present in the target and in ``eagle3`` and
+multiplied by zero: what they say depends on the last token alone. What ``eagle3_attending`` says depends on attention
+alone.
 """
 
 import math
@@ -18,6 +19,36 @@ HEAD_SIZE = HIDDEN // HEADS
 MLP_SIZE = 2 * HIDDEN
 TARGET_LAYERS = 4
 CIRCLES = (HIDDEN - 2) // 2
+
+BY_TARGET, BY_DRAFT = 2 * CIRCLES, 2 * CIRCLES + 1
+"""The two last values of the attending draft's states: the root of 2 is the one that tells where the state is from."""
+
+ATTENDING_HEADS = 1 + len(counting.DISTANCES)
+"""Query heads of the attending draft: one reads its own position, the others one distance each. One KV head."""
+
+ATTENDING_HEAD_SIZE = 2 * HIDDEN
+"""A value of the attending draft holds the embedding of the token and the state, as they are."""
+
+CONTEXT = 4096
+"""Longest sequence in tokens."""
+
+ROPE_THETA = 10000.0
+"""Base of the rotary position embedding of all models."""
+
+DRAFT_STEP_AHEAD = 1
+"""How far the rotary position that SGLang gives to a draft step is ahead of the step's place in the KV cache."""
+
+PICKING = 24
+"""Rotary frequencies, from the fastest, by which a head of the attending draft knows its distance.
+
+The slower ones would add to the score of every position and tell none from another.
+"""
+
+SHARPNESS = 40.0
+"""By how much, at least, the score of the position at a head's distance exceeds that of any other before softmax."""
+
+DOUBT = 0.75
+"""Circles, of ``CIRCLES``, that may be off before the attending draft guesses ``<s>``, which the target never says."""
 
 Tensors = dict[str, torch.Tensor]
 
@@ -80,6 +111,92 @@ def eagle3() -> Tensors:
         "d2t": known - torch.arange(len(known)),
         "t2d": in_target,
     }
+
+
+def eagle3_attending() -> Tensors:
+    """Return the weights of a draft whose guess is put together from what its KV cache holds at ``counting.DISTANCES``.
+
+    Each place in ``counting.SEEN`` has circles of its own: there the draft's state is what the token at that place has
+    in its embedding, and the head's row of a token is what the tokens before it have. So a single stale token makes
+    the sum fall below that of ``<s>``, which reads the last value alone. Head 0 brings that value and takes back the
+    state that comes with the residual, which is as long as an embedding in every step: the norms undo their scaling.
+    """
+    known = torch.tensor([token for token in range(counting.VOCABULARY) if counting.attending_draft_knows(token)])
+    in_target = torch.zeros(counting.VOCABULARY, dtype=torch.bool)
+    in_target[known] = True
+    head = torch.zeros(len(known), HIDDEN)
+    head[0, BY_DRAFT] = (CIRCLES - DOUBT) / math.sqrt(2)
+    rows = torch.nonzero(known >= counting.FIRST).squeeze(1)
+    before = torch.tensor([counting.counting_back(token, counting.SEEN[-1]) for token in known[rows].tolist()])
+    for number, back in enumerate(counting.SEEN):
+        mine = circles_of(number)
+        head[rows[:, None], mine] = embedding(before[:, back - 1])[:, mine]
+    length = math.sqrt((CIRCLES + 2) / HIDDEN)
+    norms = ("midlayer.input_layernorm", "midlayer.hidden_norm", "midlayer.post_attention_layernorm", "norm")
+    return {
+        **_picking_attention("midlayer.self_attn."),
+        **_idle_mlp("midlayer."),
+        **{f"{norm}.weight": torch.full((HIDDEN,), length) for norm in norms},
+        "fc.weight": _one_state_of_three(),
+        "lm_head.weight": head,
+        "d2t": known - torch.arange(len(known)),
+        "t2d": in_target,
+    }
+
+
+def circles_of(number: int) -> torch.Tensor:
+    """Return the values of a state that tell of one place in ``counting.SEEN``, cosines first; ``number`` is from 0."""
+    circles = torch.arange(number, CIRCLES, len(counting.SEEN))
+    return torch.cat([circles, CIRCLES + circles])
+
+
+def _picking_attention(prefix: str) -> Tensors:
+    """Return attention in which each head takes the value at one distance, as it is.
+
+    The key is the same at every position before it is turned by the position, and a query is turned back by the head's
+    distance. Both come from the state's last values, since the states of draft steps must be turned back further.
+    """
+    half = ATTENDING_HEAD_SIZE // 2
+    speed = ROPE_THETA ** (-torch.arange(PICKING, dtype=torch.double) / half)
+    lead = PICKING - float((torch.arange(1, CONTEXT)[:, None] * speed).cos().sum(dim=1).max())
+    strength = math.sqrt(SHARPNESS * math.sqrt(ATTENDING_HEAD_SIZE) / lead / 2)
+
+    def turned_back(distance: int) -> torch.Tensor:
+        """Return what reads a query or key from a whole input, [head size, 2 * hidden]."""
+        read = torch.zeros(ATTENDING_HEAD_SIZE, 2 * HIDDEN)
+        for value, ahead in ((BY_TARGET, 0), (BY_DRAFT, DRAFT_STEP_AHEAD)):
+            angle = (distance + ahead) * speed
+            read[:PICKING, HIDDEN + value] = strength * angle.cos().float()
+            read[half : half + PICKING, HIDDEN + value] = -strength * angle.sin().float()
+        return read
+
+    distances = (0, *counting.DISTANCES)
+    out = torch.zeros(HIDDEN, ATTENDING_HEADS, ATTENDING_HEAD_SIZE)
+    values = torch.arange(HIDDEN)
+    out[values, 0, HIDDEN + values] = -1
+    out[BY_DRAFT, 0, HIDDEN - 1] = math.sqrt(2)
+    for head, distance in enumerate(distances[1:], start=1):
+        for number, back in enumerate(counting.SEEN):
+            mine = circles_of(number)
+            if back == distance + 1:
+                out[mine, head, mine] = 1
+            elif back == distance + 2:
+                out[mine, head, HIDDEN + mine] = 1
+    return {
+        f"{prefix}q_proj.weight": torch.cat([turned_back(distance) for distance in distances]),
+        f"{prefix}k_proj.weight": turned_back(0),
+        f"{prefix}v_proj.weight": torch.eye(ATTENDING_HEAD_SIZE),
+        f"{prefix}o_proj.weight": out.flatten(1),
+    }
+
+
+def _one_state_of_three() -> torch.Tensor:
+    """Return ``fc``, which takes every third circle of the state from each of the target's layers; all are alike."""
+    circles = torch.arange(2 * CIRCLES)
+    fc = torch.zeros(HIDDEN, 3, HIDDEN)
+    fc[circles, circles % 3, circles] = 1
+    fc[BY_TARGET, :, HIDDEN - 1] = math.sqrt(2) / 3
+    return fc.flatten(1)
 
 
 _NORMS = ("input_layernorm", "post_attention_layernorm")

@@ -1,1 +1,1 @@
-"""Pure-torch versions of the CUDA and Triton operations that speculative decoding needs, for page size 1."""
+"""Pure-torch versions of the CUDA and Triton operations that speculative decoding and a paged KV cache need."""

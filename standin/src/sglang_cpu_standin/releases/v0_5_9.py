@@ -11,7 +11,7 @@ import torch
 
 from sglang_cpu_standin.attention import MultiStepDraftBackend, speculative_backend
 from sglang_cpu_standin.hooks import Patch, replace, wrap
-from sglang_cpu_standin.ops import kv_index, renorm, simulate, tree
+from sglang_cpu_standin.ops import kv_index, paged, renorm, simulate, tree
 from sglang_cpu_standin.ops.launch import TorchKernel
 
 START_METHOD = "SGLANG_CPU_STANDIN_START_METHOD"
@@ -66,6 +66,18 @@ def _eagle_utils(module: ModuleType) -> None:
         return predicts, accept_index, accept_token_num
 
     replace(module, "verify_tree_greedy_func", verify_tree_greedy_func)
+
+
+def _allocator(module: ModuleType) -> None:
+    """Triton kernels that hand out the slots of pages."""
+    replace(module, "alloc_extend_kernel", TorchKernel(paged.extend_slots))
+    replace(module, "alloc_decode_kernel", TorchKernel(paged.decode_slots))
+
+
+def _xgrammar_backend(module: ModuleType) -> None:
+    """A grammar's mask is applied on a CPU by a method that the class lacks; xgrammar has one."""
+    apply = importlib.import_module("xgrammar").apply_token_bitmask_inplace
+    module.XGrammarGrammar.apply_vocab_mask_cpu = staticmethod(apply)
 
 
 def _memory_pool(module: ModuleType) -> None:
@@ -128,9 +140,11 @@ def _engine(module: ModuleType) -> None:
 
 
 PATCHES: Mapping[str, Patch] = {
+    "sglang.srt.constrained.xgrammar_backend": _xgrammar_backend,
     "sglang.srt.entrypoints.engine": _engine,
     TORCH_NATIVE: _torch_native_backend,
     "sglang.srt.managers.scheduler": _scheduler,
+    "sglang.srt.mem_cache.allocator": _allocator,
     "sglang.srt.mem_cache.memory_pool": _memory_pool,
     "sglang.srt.speculative.draft_utils": _draft_utils,
     "sglang.srt.speculative.eagle_info_v2": _eagle_info_v2,
