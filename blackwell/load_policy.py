@@ -129,3 +129,19 @@ def resolved(policy: Mapping, num_steps: int) -> dict:
         "margin": policy.get("margin", min([MARGIN, *(width - 1 for width in _widths(bounds))])),
         "dwell": policy.get("dwell", DWELL),
     }
+
+
+def described(policy: Mapping) -> str:
+    """A resolved policy in words."""
+    *bounded, last = policy["tiers"]
+    parts = [
+        f"{counted(tier['steps'])} up to {tier['max_batch']}{' requests' if number == 0 else ''}"
+        for number, tier in enumerate(bounded)
+    ]
+    parts.append(f"{counted(last['steps'])} {'above' if bounded else 'at any load'}")
+    return f"{', '.join(parts)} (margin {policy['margin']}, dwell {policy['dwell']})"
+
+
+def counted(steps: int) -> str:
+    """A number of draft steps in words."""
+    return {0: "plain", 1: "1 step"}.get(steps, f"{steps} steps")
