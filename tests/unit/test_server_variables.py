@@ -188,6 +188,19 @@ def test_a_policy_is_one_word_of_the_command_line(patched):
     assert intent(patched, "policy")["report"]["speculative_load_policy"] == word
 
 
+def test_systemd_reads_that_word_from_the_unit(patched):
+    unit = patched["policy"]["_sglang_server_asked"]["unit"]
+    (line,) = [line for line in unit.splitlines() if "--speculative-load-policy" in line]
+    # A word in double quotes, with C's escapes and systemd's own for % and $ (systemd.service(5)).
+    word = line.strip().removeprefix("--speculative-load-policy ").removesuffix(" \\")
+    assert json.loads(word.removeprefix('"').removesuffix('"').replace('\\"', '"')) == policy()[POLICY]
+
+
+def test_another_policy_is_another_deployment(patched):
+    deployments = [intent(patched, case)["deployment"] for case in ACCEPTED]
+    assert len(set(deployments)) == len(ACCEPTED)
+
+
 @pytest.mark.parametrize("case", ["threshold", "policy"])
 def test_what_the_running_server_must_report(patched, case):
     assert intent(patched, case)["load_policy"] == {
