@@ -99,7 +99,7 @@ PLAYBOOK = """
     - set_fact:
         problems: "{{{{ _sglang_server_checks | rejectattr('ok') | map(attribute='problem') | map('trim') }}}}"
     - import_role: {{name: sglang_server, tasks_from: intent}}
-      when: not problems
+      when: accepted and not problems
     - copy:
         dest: {out}
         content: "{{{{ dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars))) | to_json }}}}"
@@ -112,7 +112,10 @@ def resolve(scratch, cases, manifest):
     """What the role makes of the variables of each case: problems, and without any the intent."""
     sandbox = yaml.safe_load((paths.ROOT / "inventory/sandbox/group_vars/all.yml").read_text())
     connection = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    hosts = {name.replace(" ", "_"): sandbox | connection | case for name, case in cases.items()}
+    hosts = {
+        name.replace(" ", "_"): sandbox | connection | case | {"accepted": name in ACCEPTED}
+        for name, case in cases.items()
+    }
     inventory, playbook, out = scratch / "hosts.json", scratch / "play.yml", scratch / "out.json"
     inventory.write_text(json.dumps({"all": {"hosts": hosts}}))
     playbook.write_text(PLAYBOOK.format(root=paths.ROOT, out=out))

@@ -29,7 +29,7 @@ def load_policy_resolved(policy: object, threshold: int, num_steps: int) -> dict
 
     Raises AnsibleFilterError if the policy is not one.
     """
-    asked = _plain(policy) or (load_policy.of_threshold(threshold) if threshold else None)
+    asked = _plain(policy) or (load_policy.of_threshold(threshold) if threshold > 0 else None)
     if asked is None:
         return None
     problems = load_policy.problems(asked, num_steps)
