@@ -28,9 +28,9 @@ class LoadState:
 def parse(information: Mapping) -> LoadState | None:
     """The state by the body of /server_info; None where the server reports none, or none that can be read."""
     ranks = [rank for rank in information.get("internal_states") or () if isinstance(rank, dict)]
-    found = next((rank[KEY] for rank in ranks if KEY in rank), None)
+    found = next((rank[KEY] for rank in ranks if KEY in rank), {})
     try:
-        return found and LoadState(
+        return LoadState(
             policy={name: found[name] for name in ("tiers", "margin", "dwell")},
             steps=found["steps"],
             forced=found["forced_steps"],

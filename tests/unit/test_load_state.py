@@ -58,6 +58,7 @@ def test_numbers():
         INFORMATION,
         {"internal_states": None},
         {"internal_states": [None, {}]},
+        {"internal_states": [{"speculative_load_state": {}}]},
         {"internal_states": [{"speculative_load_state": {"tiers": []}}]},
         {"internal_states": [{"speculative_load_state": "none"}]},
     ],

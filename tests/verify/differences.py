@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from blackwell import load_policy, load_state
 
+DEPLOY = "deploy with site.yml"
 REBUILD = "set sglang_release_revision and deploy, which builds the release again"
 
 
@@ -86,4 +87,6 @@ def tree_difference(series: Mapping, information: Mapping, host: str) -> list[st
     reported = information.get("patch_tree")
     if not series["patched"] or reported == series["tree"]:
         return []
-    return [f"{host} runs from the source tree {reported}, the patch series makes {series['tree']}: {REBUILD}"]
+    return [
+        f"{host} runs from the source tree {reported or 'unknown'}, the patch series makes {series['tree']}: {DEPLOY}"
+    ]
