@@ -5,7 +5,7 @@ import sys
 from fabric import task
 from invoke import Collection, Context
 
-from blackwell import completion, journal, remote, status_screen
+from blackwell import completion, journal, load_control, remote, status_screen
 from blackwell import status as statuses
 from blackwell.host_errors import HostError
 from blackwell.tasks import NOT_READY, finish, opened, say, told
@@ -80,10 +80,49 @@ def ask(c: Context, prompt: str = "", tokens: str = "64", inventory: str = "") -
     print(completion.render(completion.parse(host, found)))
 
 
+@task(
+    post=[finish],
+    help={
+        "inventory": INVENTORY,
+        "force": "draft steps whatever the load: a number of STEPS, full for all of them, or off for none",
+        "release": "let what was forced go, so that the draft steps follow the load again",
+        "threshold": "largest batch that still speculates; 0 speculates always",
+        "policy": "FILE with a load policy in JSON (schemas/speculation-policy.schema.json)",
+        "dry-run": "show what would be sent, and change nothing",
+    },
+)
+@told
+def speculation(
+    c: Context,
+    force: str = "",
+    threshold: str = "",
+    policy: str = "",
+    inventory: str = "",
+    *,
+    release: bool = False,
+    dry_run: bool = False,
+) -> None:
+    """Show how the draft steps of the running server follow its load, or change that until the next restart.
+
+    Exits with 0, or with 2 if the server does not take the change.
+    """
+    change = load_control.wanted(force, threshold, policy, release=release)
+    with opened(c, inventory) as (connection, host):
+        found = remote.call(connection, host, "speculation", change={})
+        before = load_control.information(host, found)
+        load_control.check(host, change, before)
+        after = None
+        if change and not dry_run:
+            found = remote.call(connection, host, "speculation", change=change)
+            load_control.accepted(host, found)
+            after = load_control.information(host, found, "after")
+    print(load_control.render(host, before, change, after))
+
+
 def _write(piece: bytes) -> None:
     sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
 
 
 # Named, so that the step that ends a task is not listed among them.
-namespace = Collection(status, logs, ask)
+namespace = Collection(status, logs, ask, speculation)

@@ -159,6 +159,22 @@ def status(warnings: int) -> dict:
     return found
 
 
+def speculation(change: dict) -> dict:
+    """What the server says of itself, if it is active, and with settings to change its answer and what it says then.
+
+    With what systemd says of the service.
+    """
+    properties = unit()
+    address = bound(_arguments(properties))
+    found = {"unit": properties, "address": address}
+    if properties.get("ActiveState") == "active" and address["host"] and address["port"]:
+        found["before"] = request(address, "/server_info", INFORMATION_SECONDS)
+        if change:
+            found["answer"] = request(address, "/set_internal_state", INFORMATION_SECONDS, {"server_args": change})
+            found["after"] = request(address, "/server_info", INFORMATION_SECONDS)
+    return found
+
+
 def ask(prompt: str, tokens: int, wait: float) -> dict:
     """One completion within ``wait`` seconds, if the service is active; with what systemd says of it."""
     properties = unit()

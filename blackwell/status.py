@@ -4,7 +4,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from blackwell import load_policy, load_state
 from blackwell.inventory import Host
+from blackwell.load_state import LoadState
 
 READY = "/run/sglang/ready.json"
 DEPLOYMENTS = "/var/lib/sglang/deployments"
@@ -93,6 +95,7 @@ class Status:
     unit: Unit
     server: Server
     load: Load
+    speculation: LoadState | None
     release: str | None
     running: Deployment | None
     running_pid: int | None
@@ -150,6 +153,7 @@ def remarks(status: Status) -> tuple[str, ...]:
     """What is odd although the server may be ready."""
     differ = status.running and status.good and status.running != status.good
     release = status.running and status.release and status.running.release != status.release
+    forced = status.speculation.forced if status.speculation else None
     stale = status.running and status.unit.main_pid and status.running_pid != status.unit.main_pid
     found = {
         "deployment running is not the last good one": differ,
@@ -159,6 +163,8 @@ def remarks(status: Status) -> tuple[str, ...]:
         f"sglang.service is {status.unit.enabled or 'not enabled'}: it does not start with the host": (
             status.unit.loaded and status.unit.enabled != "enabled"
         ),
+        f"draft steps are FORCED to {load_policy.counted(forced or 0)} whatever the load: "
+        f"fab -H {status.host} speculation --release lets them follow it again": forced is not None,
         f"{status.acting} may not read {' and '.join(status.hidden)}": status.hidden,
     }
     return tuple(text for text, applies in found.items() if applies)
@@ -232,6 +238,7 @@ def parse(host: Host, user: str, found: Mapping) -> Status:
         unit=unit(found["unit"]),
         server=server(found),
         load=load(found.get("information"), found.get("load")),
+        speculation=load_state.parse(_body(found.get("information"), dict)),
         release=current and current.rpartition("/")[2],
         running=_deployment(running),
         running_pid=running.get("pid"),

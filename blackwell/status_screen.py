@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from blackwell import load_state
 from blackwell.status import DEPLOYMENTS, READY, Deployment, Load, Server, Status, Unit, remarks
 
 WIDTH = 160
@@ -82,6 +83,7 @@ def render(status: Status) -> str:
         "deployment": deployment_line(status),
         "server": server_line(status.server),
         "load": load_line(status.load) if status.server.health == 200 else None,
+        "speculation": load_state.line(status.speculation) if status.speculation else None,
         "disk": f"{size(status.disk.free)} free of {size(status.disk.total)} at /opt/sglang" if status.disk else None,
     }
     shown = rows if status.unit.loaded else {"host": place}

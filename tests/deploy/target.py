@@ -111,6 +111,14 @@ class Target:
                     with suppress(ProcessLookupError):
                         os.kill(victim, signal.SIGKILL)
 
+    def verify(self, *arguments: str) -> Run:
+        """Runs scripts/verify against this host."""
+        return self.command("scripts/verify", "-i", self.inventory, "-l", self.host, *arguments)
+
+    def fab(self, *words: str) -> Run:
+        """Runs a task of fab against this host."""
+        return self.command(BIN / "fab", "-H", self.host, *words, "--inventory", self.inventory)
+
     def ssh(self, command: str, *, check: bool = True) -> str:
         """Output of a shell command on the host, as root."""
         words = [*api.ssh_command(self.host, settings=SETTINGS), command]

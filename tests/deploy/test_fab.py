@@ -91,6 +91,18 @@ def test_ask_hands_on_why_the_server_refuses(fab, deployed):
     assert f"fab: {deployed.host}: the server answered 400: " in done.stderr
 
 
+def test_speculation_of_a_server_without_a_load_policy(fab, deployed):
+    done = fab("speculation")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{deployed.host}: 3 steps at any load, no threshold and no policy\n"
+
+
+def test_a_threshold_that_is_no_number_is_refused_before_anything_is_asked(fab):
+    assert (
+        refused(fab("speculation", "--threshold", "many")) == "fab: --threshold is 'many', not a number of requests\n"
+    )
+
+
 def test_logs_shows_as_many_lines_as_asked_for(fab):
     done = fab("logs", "--lines", "3")
     assert done.returncode == 0, done.stderr
@@ -195,7 +207,7 @@ def test_without_a_host(environment):
     assert refused(done) == "fab: name a host: fab -H HOST TASK\n"
 
 
-@pytest.mark.parametrize("task", ["status", "logs", "ask"])
+@pytest.mark.parametrize("task", ["status", "logs", "ask", "speculation"])
 def test_every_option_of_a_task_is_explained(task):
     done = subprocess.run([FAB, "--help", task], cwd=ROOT, capture_output=True, text=True, check=True)
     options = [line for line in done.stdout.splitlines() if line.startswith("  -")]

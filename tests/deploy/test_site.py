@@ -26,7 +26,7 @@ def test_a_dry_run_on_a_bare_host_changes_nothing(fresh):
 
 
 def test_the_verification_of_a_bare_host_says_what_is_missing(fresh):
-    run = fresh.command("scripts/verify", "-i", fresh.inventory, "-l", fresh.host, "-k", "healthy")
+    run = fresh.verify("-k", "healthy")
     assert run.returncode == 1, run.output
     assert f"{fresh.host} has no sglang.service: deploy to it with site.yml first" in run.output
     assert "Traceback" not in run.output
@@ -40,7 +40,7 @@ def test_every_reason_is_given_at_once_and_nothing_changes(fresh):
             sglagn_version="0.5.9",
             sglang_server_port=22,
             sglang_server_tp_size="two",
-            sglang_server_speculative_disable_batch_threshold=8,
+            sglang_server_mem_fraction_static=2.0,
             sglang_server_host="0.0.0.0",
             sglang_server_extra_args=["--api-key", "s"],
             sglang_python="/opt/no/python",
@@ -57,7 +57,7 @@ def test_every_reason_is_given_at_once_and_nothing_changes(fresh):
         "sglagn_version is not a variable of any role; did you mean sglang_version?",
         "port 22 is taken by sshd",
         "argument 'sglang_server_tp_size' is of type str and we were unable to convert to int",
-        "8 is not below sglang_server_max_running_requests (8)",
+        "sglang_server_mem_fraction_static: 2.0 is not at least 0 and below 1",
         "sglang_server_host: 0.0.0.0 is not loopback",
         "sglang_server_extra_args: SGLang logs its arguments",
         "sglang_python: /opt/no/python on the host is missing",

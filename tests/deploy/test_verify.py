@@ -3,10 +3,6 @@
 import pytest
 
 
-def verify(target, *arguments):
-    return target.command("scripts/verify", "-i", target.inventory, "-l", target.host, *arguments)
-
-
 @pytest.fixture
 def undone(deployed):
     """Puts the host back into the state that the inventory asks for."""
@@ -17,7 +13,7 @@ def undone(deployed):
 
 def test_a_deployed_host_is_as_asked_for(deployed):
     assert deployed.play("--tags", "sglang,model,serve").returncode == 0
-    run = verify(deployed)
+    run = deployed.verify()
     assert run.returncode == 0, run.output
     assert "sglang_device is not cuda: this host has no GPU to look at" in run.output
 
@@ -29,7 +25,7 @@ def test_the_playbook_says_the_same(deployed):
 
 
 def test_other_settings_are_noticed(deployed):
-    run = verify(deployed, "-e", "sglang_server_max_running_requests=7")
+    run = deployed.verify("-e", "sglang_server_max_running_requests=7")
     assert run.returncode == 1, run.output
     for failed in ("test_the_process_runs_with_the_flags", "test_reports_the_settings_of_the_inventory"):
         assert f"FAILED tests/verify/test_s{'ervice' if 'flags' in failed else 'erver'}.py::{failed}" in run.output
@@ -37,7 +33,7 @@ def test_other_settings_are_noticed(deployed):
 
 def test_a_stopped_service_is_noticed_and_its_journal_shown(undone):
     undone.ssh("systemctl stop sglang")
-    run = verify(undone, "-k", "running or healthy")
+    run = undone.verify("-k", "running or healthy")
     assert run.returncode == 1, run.output
     assert "journal of sglang.service" in run.output
     assert "Stopped sglang.service" in run.output
@@ -51,6 +47,10 @@ DAMAGES = {
     "test_every_setting_is_a_field_of_it": (
         f"sed -i.kept 's/speculative_eagle_topk: Optional/speculative_eagle_topX: Optional/' {SERVER_ARGS}",
         f"mv {SERVER_ARGS}.kept {SERVER_ARGS}",
+    ),
+    "test_every_file_is_that_of_the_package_and_the_patch_series": (
+        "touch /opt/sglang/current/src/sglang/srt/aside.py",
+        "rm /opt/sglang/current/src/sglang/srt/aside.py",
     ),
     "test_properties": (
         f"mkdir {DROP_IN} && printf '[Service]\\nPrivateTmp=no\\n' >{DROP_IN}/t.conf && systemctl daemon-reload",
@@ -67,7 +67,7 @@ DAMAGES = {
 def test_damage_is_noticed(deployed, failed):
     damage, repair = DAMAGES[failed]
     deployed.ssh(damage)
-    run = verify(deployed, "-k", failed)
+    run = deployed.verify("-k", failed)
     deployed.ssh(repair)
     assert run.returncode == 1, run.output
     assert f"::{failed}" in run.output

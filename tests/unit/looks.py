@@ -35,6 +35,26 @@ RANK = {
     "avg_spec_accept_length": 2.2375,
 }
 INFORMATION = {"served_model_name": "counting", "version": "0.5.9", "internal_states": [RANK]}
+LOAD_STATE = {
+    "version": 1,
+    "tiers": [{"max_batch": 8, "steps": 3}, {"steps": 0}],
+    "margin": 2,
+    "dwell": 16,
+    "captured_steps": [3, 0],
+    "forced_steps": None,
+    "steps": 3,
+    "switches": 4,
+    "rounds": {"3": 10, "0": 5},
+}
+# What a release with load policies reports on top.
+BY_LOAD = {
+    "speculative_algorithm": "EAGLE3",
+    "speculative_num_steps": 3,
+    "speculative_disable_batch_threshold": 8,
+    "max_running_requests": 32,
+    "patch_tree": "c1e502af",
+    "internal_states": [RANK | {"speculative_load_state": LOAD_STATE}],
+}
 QUEUE = {"dp_rank": None, "num_reqs": 5, "num_waiting_reqs": 2, "num_tokens": 70, "ts_tic": 2954.431902758}
 
 

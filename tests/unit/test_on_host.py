@@ -75,6 +75,40 @@ def test_no_answer_is_status_0_with_a_reason():
     assert "Connection refused" in on_host.request(address, "/health", 5)["body"]
 
 
+@pytest.fixture
+def asked(monkeypatch):
+    """What an active service is asked, in its order; each answer is the number of the question."""
+    questions = []
+
+    def request(address, path, seconds, body=None):
+        del seconds
+        questions.append((address["port"], path, body))
+        return len(questions)
+
+    active = {"ActiveState": "active", "ExecStart": "python --host 127.0.0.1 --port 30000"}
+    monkeypatch.setattr(on_host, "unit", lambda: active)
+    monkeypatch.setattr(on_host, "request", request)
+    return questions
+
+
+def test_a_look_at_speculation_changes_nothing(asked):
+    assert on_host.speculation({})["before"] == 1
+    assert asked == [(30000, "/server_info", None)]
+
+
+def test_a_change_of_speculation_is_between_two_looks(asked):
+    change = {"speculative_force_steps": None}
+    found = on_host.speculation(change)
+    assert (found["before"], found["answer"], found["after"]) == (1, 2, 3)
+    assert asked[1:] == [(30000, "/set_internal_state", {"server_args": change}), (30000, "/server_info", None)]
+
+
+def test_a_service_that_does_not_run_is_not_asked(asked, monkeypatch):
+    monkeypatch.setattr(on_host, "unit", lambda: {"ActiveState": "failed", "ExecStart": "--host 127.0.0.1 --port 1"})
+    assert set(on_host.speculation({"speculative_force_steps": 0})) == {"unit", "address"}
+    assert asked == []
+
+
 def entry(number, text, priority="6"):
     return {"__CURSOR": f"c{number}", "__REALTIME_TIMESTAMP": f"{number}000000", "PRIORITY": priority, "MESSAGE": text}
 

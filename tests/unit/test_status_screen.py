@@ -1,5 +1,5 @@
 import pytest
-from looks import HOST, LOOK, NOT_FOUND, answer
+from looks import BY_LOAD, HOST, INFORMATION, LOAD_STATE, LOOK, NOT_FOUND, RANK, answer
 
 from blackwell import status, status_screen
 
@@ -42,6 +42,21 @@ def test_what_may_not_be_read_is_unknown_and_not_none():
 
 def test_a_record_that_is_not_there_is_none():
     assert "running none; good none; previous none" in screen(running={}, good={}, previous={})
+
+
+def test_the_policy_and_where_the_server_is_in_it():
+    shown = screen(information=answer(INFORMATION | BY_LOAD)).splitlines()
+    assert shown[7] == "  speculation 3 steps up to 8 requests, plain above (margin 2, dwell 16); now 3 steps"
+
+
+def test_what_is_forced_is_said_loudly():
+    forced = RANK | {"speculative_load_state": LOAD_STATE | {"forced_steps": 0, "steps": 0}}
+    shown = screen(information=answer(INFORMATION | BY_LOAD | {"internal_states": [forced]}))
+    assert "  speculation FORCED to plain whatever the load, in place of 3 steps up to 8 requests, plain above" in shown
+    assert (
+        "  remark      draft steps are FORCED to plain whatever the load: fab -H box speculation --release lets them "
+        "follow it again" in shown
+    )
 
 
 @pytest.mark.parametrize(

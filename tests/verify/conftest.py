@@ -77,6 +77,17 @@ def ask(on_host, intent):
     return request
 
 
+@pytest.fixture(scope="session")
+def same():
+    """Fails with the sentences that say what differs, if there are any."""
+
+    def check(sentences: list[str]):
+        if sentences:
+            pytest.fail("\n".join(sentences), pytrace=False)
+
+    return check
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item):
     report = yield

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from differences import option_differences, source_differences
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,16 @@ def test_every_option_of_the_unit_is_known_to_it(server_args, intent):
 
 def test_every_setting_is_a_field_of_it(server_args, intent):
     assert not set(intent["server"]["report"]) - set(server_args["fields"])
+
+
+def test_it_has_what_the_patch_series_adds(server_args, intent, same):
+    same(option_differences(intent["sglang"]["series"]["options"], server_args))
+
+
+def test_every_file_is_that_of_the_package_and_the_patch_series(on_host, intent, same):
+    series = intent["sglang"]["series"]
+    asked = {"files": series["files"], "generated": series["generated"]}
+    same(source_differences(on_host("compare_sources.py", json.dumps(asked)), series["files"]))
 
 
 def test_the_service_cannot_change_its_own_code(host, intent):

@@ -1,6 +1,7 @@
 """The server answers, and reports the settings that are asked for."""
 
 import pytest
+from differences import load_differences, tree_difference
 
 pytestmark = pytest.mark.service
 
@@ -50,3 +51,13 @@ def test_reports_the_settings_of_the_inventory(report, intent):
 
 def test_reports_the_version_of_the_release(report, intent):
     assert report["version"] == intent["sglang"]["version"]
+
+
+def test_runs_from_the_source_tree_of_the_patch_series(report, intent, host, same):
+    if not intent["sglang"]["series"]["patched"]:
+        pytest.skip(f"the patch series of SGLang {intent['sglang']['version']} is empty: there is no tree to report")
+    same(tree_difference(intent["sglang"]["series"], report, host.backend.host))
+
+
+def test_speculation_follows_the_load_as_asked_for(report, intent, host, same):
+    same(load_differences(intent["server"]["load_policy"], report, host.backend.host))
