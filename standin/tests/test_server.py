@@ -1,4 +1,4 @@
-"""Real servers from end to end; six are started one after the other, which takes five to ten minutes on two cores.
+"""Real servers from end to end; four are started one after the other, which takes a few minutes on two cores.
 
 Run by itself: ``python standin/tests/test_server.py``. Discovery includes it only if STANDIN_SERVER_TEST is set.
 """
@@ -6,35 +6,19 @@ Run by itself: ``python standin/tests/test_server.py``. Discovery includes it on
 import http.client
 import json
 import os
-import socket
-import subprocess
-import sys
 import tempfile
-import threading
 import unittest
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ClassVar
 
 import torch
+from serving import ANSWER_SECONDS, Server
 
 from sglang_cpu_standin import counting, models, weights
 
 PROBE = Path(__file__).resolve().parent / "probe"
 STEPS = 3
-READY = "The server is fired up and ready to roll!"
-START_SECONDS = 300
-ANSWER_SECONDS = 120
-
-ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "TORCHDYNAMO_DISABLE": "1",
-    "SGLANG_USE_CPU_ENGINE": "1",
-    "HF_HUB_OFFLINE": "1",
-    "PYTHONPATH": str(PROBE),
-}
-
 SPECULATION = (
     "--speculative-algorithm=EAGLE3",
     f"--speculative-num-steps={STEPS}",
@@ -53,68 +37,13 @@ def spoken_under(allowed: range, start: int, n: int) -> list[int]:
     return tokens
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Server:
-    """One server process; ready when it is entered, gone when it is left."""
+class CountingServer(Server):
+    """A server whose probe notes which worker serves which event loop."""
 
     def __init__(self, out: Path, *options: str, **environment: str):
-        self.port = free_port()
         self.notes = out / "notes"
         self.notes.write_text("")
-        self.command = [
-            *(sys.executable, "-m", "sglang.launch_server", "--host=127.0.0.1", f"--port={self.port}"),
-            *(f"--model-path={out}/models/target", "--served-model-name=counting", "--device=cpu", "--dtype=bfloat16"),
-            *("--context-length=4096", "--max-total-tokens=8192", "--max-running-requests=8", "--page-size=1"),
-            *("--attention-backend=torch_native", "--sampling-backend=pytorch", "--grammar-backend=xgrammar"),
-            *("--disable-cuda-graph", "--sleep-on-idle", "--random-seed=1", *options),
-        ]
-        self.environment = {**os.environ, **ENVIRONMENT, "STANDIN_PROBE": str(self.notes), **environment}
-        self.log: deque[str] = deque(maxlen=60)
-        self.told = threading.Event()
-
-    def __enter__(self):
-        self.process = subprocess.Popen(
-            self.command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        threading.Thread(target=self.read_log, daemon=True).start()
-        self.told.wait(START_SECONDS)
-        if not any(READY in line for line in self.log):
-            self.__exit__()
-            raise AssertionError(f"the server did not become ready:\n{''.join(self.log)}")
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
-    def read_log(self):
-        for line in self.process.stdout:
-            self.log.append(line)
-            if READY in line:
-                self.told.set()
-        self.told.set()
-
-    def ask(self, path: str, body: dict | None = None) -> str:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_SECONDS)
-        try:
-            data = None if body is None else json.dumps(body)
-            connection.request("GET" if body is None else "POST", path, data, {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            content = answer.read().decode()
-        finally:
-            connection.close()
-        if answer.status != 200:
-            raise AssertionError(f"{path}: {answer.status} {content}")
-        return content
+        super().__init__(out, *options, probe=PROBE, STANDIN_PROBE=str(self.notes), **environment)
 
     def generate(self, start: int, n: int, **sampling: float) -> dict:
         return self.continue_tokens([start], n, **sampling)
@@ -139,7 +68,7 @@ class ServerCase(unittest.TestCase):
         models.write_models(out / "models")
         speculates = set(SPECULATION) <= set(cls.options)
         draft = (f"--speculative-draft-model-path={out}/models/{cls.draft}",) if speculates else ()
-        cls.server = cls.enterClassContext(Server(out, *cls.options, *draft, **cls.environment))
+        cls.server = cls.enterClassContext(CountingServer(out, *cls.options, *draft, **cls.environment))
 
     def check_grammar(self):
         """Without a grammar n17 is followed by n50; ``</s>`` ends a text that can only end."""
@@ -274,30 +203,6 @@ class Attending(ServerCase):
         cls.server.ask("/get_server_info")
         if cls.server.generate(12, 5)["output_ids"] != counting.expected(12, 5):
             raise AssertionError("the server counts no longer")
-
-
-class OneStepInLargePages(Attending):
-    page_size = 64
-    steps = 1
-    options = (
-        *SPECULATION,
-        *(f"--speculative-num-steps={steps}", f"--speculative-num-draft-tokens={steps + 1}"),
-        *(f"--page-size={page_size}", "--chunked-prefill-size=128"),
-    )
-
-
-class Retracting(ServerCase):
-    """At every third batch a request is thrown out, and comes back later with a prefill of all that it had."""
-
-    options = Attending.options
-    draft = Attending.draft
-    environment: ClassVar = {**Attending.environment, "SGLANG_TEST_RETRACT": "1"}
-
-    def test_what_is_thrown_out_counts_on(self):
-        starts = [12, 100, 555, 901]
-        answers = self.together(starts, 150)
-        self.assertEqual([answer["output_ids"] for answer in answers], [counting.expected(s, 150) for s in starts])
-        self.assertGreater(sum(answer["meta_info"]["total_retractions"] for answer in answers), 0)
 
 
 class Plain(ServerCase):

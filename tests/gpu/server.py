@@ -1,0 +1,106 @@
+"""One SGLang server for the length of a ``with`` block, in a process group of its own, with its log in a file."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+READY = "The server is fired up and ready to roll!"
+START_SECONDS = 500
+STEPS = 3
+
+RANDOM_WEIGHTS = ("--load-format", "dummy")
+COMMON = (
+    *("--skip-tokenizer-init", "--sampling-backend", "pytorch", "--grammar-backend", "none"),
+    *("--host", "127.0.0.1", "--cuda-graph-max-bs", "64", "--max-running-requests", "64", "--random-seed", "7"),
+    *("--enable-metrics", "--disable-radix-cache"),
+)
+
+
+def speculation(draft: Path) -> tuple[str, ...]:
+    """Options of EAGLE-3 with ``STEPS`` steps and the head in ``draft``."""
+    return (
+        *("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", str(draft)),
+        *("--speculative-num-steps", str(STEPS), "--speculative-eagle-topk", "1"),
+        *("--speculative-num-draft-tokens", str(STEPS + 1)),
+    )
+
+
+class ServerError(Exception):
+    """The server did not start, or gave another answer than the one that was expected."""
+
+
+class Server:
+    """A server that serves when the block begins and is gone, with all of its processes, when it ends."""
+
+    def __init__(self, log: Path, port: int, options: Sequence[str], environment: Mapping[str, str]) -> None:
+        """``environment`` is added to this process's own; SGLang is found on its ``PYTHONPATH``."""
+        self.log, self.port = log, port
+        self.command = [sys.executable, "-m", "sglang.launch_server", "--port", str(port), *COMMON, *options]
+        self.environment = {**os.environ, "SGLANG_ENABLE_SPEC_V2": "1", **environment}
+        self.start_seconds = 0.0
+
+    def __enter__(self) -> Self:
+        """Start it and wait until it serves; raise ServerError with the end of its log if it does not."""
+        begun = time.monotonic()
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                self.command, stdout=log, stderr=subprocess.STDOUT, env=self.environment, start_new_session=True
+            )
+        while READY not in self.log.read_text(errors="replace"):
+            if self.process.poll() is not None or time.monotonic() - begun > START_SECONDS:
+                self.stop()
+                raise ServerError(f"{self.log.name}: not ready\n{self.log.read_text(errors='replace')[-3500:]}")
+            time.sleep(0.5)
+        self.start_seconds = time.monotonic() - begun
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+        """End the server."""
+        self.stop()
+
+    def stop(self) -> None:
+        """Kill all of its processes."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        self.process.wait()
+
+    def ask(self, path: str, body: object = None) -> tuple[int, object]:
+        """Status and decoded answer of one request."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}{path}", data, {"Content-Type": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+
+    def state(self) -> dict:
+        """The scheduler's state, as ``/server_info`` gives it."""
+        return self.ask("/server_info")[1]["internal_states"][0]
+
+    def change(self, **values: object) -> None:
+        """Change the live state; raise ServerError if it is refused."""
+        status, answer = self.ask("/set_internal_state", {"server_args": values})
+        if status != 200:
+            raise ServerError(f"{values} refused: {answer}")
+
+    def tiers(self) -> list[dict]:
+        """Steps, seconds and GiB that each tier took to build, from the log."""
+        found = re.findall(
+            r"tier of (\d+) steps is ready. Time elapsed: ([\d.]+) s. mem usage=([-\d.]+) GB", self.log.read_text()
+        )
+        return [{"steps": int(steps), "seconds": float(s), "gib": float(gib)} for steps, s, gib in found]
