@@ -27,13 +27,13 @@ class Refusals(unittest.TestCase):
             *("--speculative-eagle-topk=1", "--speculative-num-draft-tokens=4"),
         )
 
-    def accept(self, *more: str, spec_v2: str = "1"):
-        with mock.patch.dict(os.environ, {"SGLANG_ENABLE_SPEC_V2": spec_v2}):
+    def accept(self, *more: str, **environment: str):
+        with mock.patch.dict(os.environ, {"SGLANG_ENABLE_SPEC_V2": "1", **environment}):
             return prepare_server_args([*self.options, *more])
 
-    def refused(self, *more: str, spec_v2: str = "1") -> str:
+    def refused(self, *more: str, **environment: str) -> str:
         with self.assertRaises(LoadPolicyError) as caught:
-            self.accept(*more, spec_v2=spec_v2)
+            self.accept(*more, **environment)
         return str(caught.exception)
 
     def test_a_threshold_and_a_policy_are_taken(self):
@@ -63,7 +63,11 @@ class Refusals(unittest.TestCase):
                 self.assertRegex(said, r"^--speculative-[a-z-]+: .*\.$")
 
     def test_it_needs_the_overlap_scheduler(self):
-        self.assertIn("SGLANG_ENABLE_SPEC_V2=1", self.refused(THRESHOLD, spec_v2="0"))
+        self.assertIn("SGLANG_ENABLE_SPEC_V2=1", self.refused(THRESHOLD, SGLANG_ENABLE_SPEC_V2="0"))
+
+    def test_it_plans_on_the_stream_that_it_runs_on(self):
+        said = self.refused(THRESHOLD, SGLANG_ENABLE_OVERLAP_PLAN_STREAM="1")
+        self.assertIn("unset SGLANG_ENABLE_OVERLAP_PLAN_STREAM", said)
 
     def test_a_policy_that_is_wrong_is_refused_with_what_is_wrong(self):
         self.assertIn("version must be 1", self.refused("--speculative-load-policy={}"))
