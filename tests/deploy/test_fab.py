@@ -119,6 +119,15 @@ def test_logs_since_what_is_no_time(fab):
     assert "Failed to parse timestamp: soon" in done.stderr
 
 
+@pytest.fixture
+def _interruptible():
+    """Lets commands be interrupted also where this process cannot be, as when a script has started it with ``&``."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_logs_follows_until_interrupted(fab, deployed, environment):
     words = [FAB, "--search-root", ROOT, "-H", deployed.host, "logs", "--follow", "--lines", "1"]
     with subprocess.Popen(
