@@ -20,6 +20,8 @@ BIN = paths.ROOT / ".venv" / "bin"
 INVENTORY = paths.ROOT / "inventory" / "sandbox"
 # With a fixed name: what a killed test run left is found and removed by the next.
 SETTINGS = Settings(Path("/run/blackwell-sandbox-deploy"), paths.cache() / "sandbox", IPv4Network("10.213.3.0/24"))
+# What the interpreter of a release needs to serve on a CPU.
+CPU_ENVIRONMENT = "SGLANG_USE_CPU_ENGINE=1 TORCHDYNAMO_DISABLE=1 OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1"
 PROMPT = {"text": "n5 n6 n7", "sampling_params": {"temperature": 0, "max_new_tokens": 16}}
 
 
@@ -129,6 +131,13 @@ class Target:
     def record(self, path: str) -> dict:
         """A JSON file of the host; empty if it is not there."""
         return json.loads(self.ssh(f"cat {path} 2>/dev/null || echo '{{}}'"))
+
+    def unpack(self, directory: str, *names: str) -> None:
+        """Copies files and directories of the project into a directory of the host, which is made anew."""
+        archive = subprocess.run(["tar", "-C", paths.ROOT, "-c", *names], check=True, capture_output=True).stdout
+        place = shlex.quote(directory)
+        make_anew = f"rm -rf {place}; mkdir {place} && tar -C {place} -x"
+        subprocess.run([*api.ssh_command(self.host, settings=SETTINGS), make_anew], input=archive, check=True)
 
     @property
     def ready(self) -> dict:

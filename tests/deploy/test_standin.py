@@ -1,28 +1,23 @@
 """The stand-in for CUDA, run by the interpreter and the packages of a release, and what the service makes of it."""
 
-import subprocess
 import sys
 
 import pytest
-from target import SETTINGS
+from target import CPU_ENVIRONMENT
 
 from blackwell import paths
-from blackwell.sandbox import api
 
 sys.path.insert(0, str(paths.ROOT / "standin" / "src"))
 from sglang_cpu_standin import counting
 
 HERE = "/root/suite"
-ENVIRONMENT = "SGLANG_USE_CPU_ENGINE=1 TORCHDYNAMO_DISABLE=1 OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1"
-PYTHON = f"{ENVIRONMENT} PYTHONPYCACHEPREFIX={HERE}/pycache /opt/sglang/current/venv/bin/python"
+PYTHON = f"{CPU_ENVIRONMENT} PYTHONPYCACHEPREFIX={HERE}/pycache /opt/sglang/current/venv/bin/python"
 
 
 @pytest.fixture(scope="module")
 def suite(deployed):
     """The stand-in's sources with its own tests, copied to the host."""
-    archive = subprocess.run(["tar", "-C", paths.ROOT, "-c", "standin"], check=True, capture_output=True).stdout
-    command = [*api.ssh_command(deployed.host, settings=SETTINGS), f"rm -rf {HERE}; mkdir {HERE} && tar -C {HERE} -x"]
-    subprocess.run(command, input=archive, check=True)
+    deployed.unpack(HERE, "standin")
     return deployed
 
 

@@ -208,9 +208,6 @@ class Control(TiersCase):
         told = self.generate([12], 10, repetition_penalty=1.0, logit_bias={}, **nothing)
         self.assertEqual(told["output_ids"], counting.expected(12, 10))
 
-    def change(self, **changes: object):
-        self.server.ask("/set_internal_state", {"server_args": changes})
-
     def metric(self, metrics: str, name: str) -> float:
         return float(re.search(rf"^sglang:{name}\{{.*\}} (\S+)$", metrics, re.M)[1])
 
@@ -272,8 +269,7 @@ class WithoutAPolicy(TiersCase):
         )
 
     def test_the_other_settings_can_be_changed_as_before(self):
-        answer = self.server.ask("/set_internal_state", {"server_args": {"speculative_accept_threshold_single": 1.0}})
-        self.assertEqual(json.loads(answer), [True])
+        self.assertEqual(self.change(speculative_accept_threshold_single=1.0), [True])
 
 
 if __name__ == "__main__":

@@ -77,10 +77,14 @@ class TiersCase(unittest.TestCase):
         """Let the policy decide again."""
         if self.policy:
             self.schedule()
-            self.server.ask("/set_internal_state", {"server_args": {"speculative_force_steps": None}})
+            self.force(None)
 
     def force(self, steps: object):
-        self.server.ask("/set_internal_state", {"server_args": {"speculative_force_steps": steps}})
+        self.change(speculative_force_steps=steps)
+
+    def change(self, **changes: object) -> object:
+        """Change the live state; return the server's answer."""
+        return json.loads(self.server.ask("/set_internal_state", {"server_args": changes}))
 
     def load_state(self) -> dict:
         return json.loads(self.server.ask("/server_info"))["internal_states"][0].get("speculative_load_state")
