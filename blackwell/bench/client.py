@@ -1,0 +1,111 @@
+"""One request after the other, as a client of SGLang's native API sends them."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import aiohttp
+
+from .errors import LoadError
+from .records import DIGITS, Poll, Record
+from .workload import Request
+
+ANSWER_SECONDS = 600
+KEPT_SECONDS = 2
+"""A connection that was idle for longer is not used again: SGLang closes one after 5 s, just as it may be used."""
+
+
+@dataclass
+class Clock:
+    """Seconds since it was made, as they are noted."""
+
+    origin: float = field(default_factory=time.monotonic)
+
+    def now(self) -> float:
+        """The time, rounded to what is kept of it."""
+        return round(time.monotonic() - self.origin, DIGITS)
+
+
+class Server:
+    """A server under load; every answer that is not one raises LoadError, which names the server."""
+
+    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
+        """``url``: scheme, host and port."""
+        self.url = url.rstrip("/")
+        self.session = session
+        self.clock = Clock()
+
+    async def generate(self, client: int, request: Request) -> Record:
+        """Have an answer generated, to its full length or until it is aborted."""
+        prompt, new = request
+        body = {
+            "input_ids": prompt,
+            "sampling_params": {"max_new_tokens": new, "temperature": 0, "ignore_eos": True},
+        }
+        began = self.clock.now()
+        answer = await self._ask("POST", "/generate", body)
+        ended = self.clock.now()
+        try:
+            told = answer["meta_info"]
+            aborted = (told["finish_reason"] or {}).get("type") == "abort"
+            tokens = int(told["completion_tokens"])
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise LoadError(f"{self.url}: /generate answered without meta_info as SGLang gives it") from error
+        if tokens != new and not aborted:
+            raise LoadError(f"{self.url}: /generate gave {tokens} tokens of the {new} that were asked for")
+        verified, retracted = told.get("spec_verify_ct", 0), told.get("total_retractions", 0)
+        return Record(client, began, ended, tokens, verified, aborted, retracted)
+
+    async def poll(self) -> Poll:
+        """How many requests it counts now."""
+        answer = await self._ask("GET", "/v1/loads?include=core")
+        try:
+            total = answer["aggregate"]
+            return Poll(self.clock.now(), total["total_running_reqs"], total["total_waiting_reqs"])
+        except (KeyError, TypeError) as error:
+            raise LoadError(f"{self.url}: /v1/loads answered without the requests that run and wait") from error
+
+    async def abort(self) -> None:
+        """End every request that it has."""
+        await self._ask("POST", "/abort_request", {"rid": "", "abort_all": True})
+
+    async def _ask(self, method: str, path: str, body: object = None) -> dict:
+        try:
+            async with self.session.request(method, self.url + path, json=body) as reply:
+                if reply.status != 200:
+                    said = (await reply.text())[:300].strip()
+                    raise LoadError(f"{self.url}: {path} answered {reply.status}: {said or 'without a word'}")
+                return await reply.json() if reply.content_type == "application/json" else {}
+        except TimeoutError as error:
+            raise LoadError(f"{self.url}: {path} was not answered within {ANSWER_SECONDS} s") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise LoadError(f"{self.url}: {path} was not answered: {error or type(error).__name__}") from error
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Server]:
+    """A server for the length of a block, with as many connections as there are requests."""
+    # aiohttp's own limit is 100 connections: beyond them it would hold requests back, unseen.
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_SECONDS)
+    timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        yield Server(url, session)
+
+
+async def send(
+    server: Server, client: int, asked: Iterator[Request], answered: Callable[[Record], None], more: Callable[[], bool]
+) -> None:
+    """Send the next request as soon as the one before is answered, for as long as there is to be more."""
+    while more():
+        answered(await server.generate(client, next(asked)))
+
+
+async def end(server: Server, clients: list[asyncio.Task]) -> None:
+    """Abort what is in flight until every client, told to stop before, has its last answer."""
+    waiting = set(clients)
+    while waiting:
+        # Again and again: a request may still have been on its way when the others were aborted.
+        await server.abort()
+        _, waiting = await asyncio.wait(waiting, timeout=0.1)

@@ -1,0 +1,115 @@
+"""Raw records of points as JSON lines, compressed or not: a line a point, the same bytes for the same records."""
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from .errors import BenchError
+from .points import ARMS, Name
+from .records import Measurement, Poll, Record
+
+COMPRESSED = ".gz"
+
+
+def line(name: Name, measurement: Measurement) -> str:
+    """A point as one line, without a line feed."""
+    records = sorted(measurement.records, key=lambda record: (record.began, record.client))
+    point = {
+        "arm": name.arm,
+        "c": name.c,
+        "repeat": name.repeat,
+        "window": list(measurement.window),
+        "polls": [[poll.at, poll.running, poll.queued] for poll in measurement.polls],
+        "records": [_array(record) for record in records],
+    }
+    return json.dumps(point, separators=(",", ":"))
+
+
+def _array(record: Record) -> list:
+    values = [record.client, record.began, record.ended, record.tokens, record.verified, int(record.aborted)]
+    return [*values, record.retracted] if record.retracted else values
+
+
+def append(file: Path, name: Name, measurement: Measurement) -> None:
+    """Add a point to an uncompressed file."""
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write(line(name, measurement) + "\n")
+
+
+def trim(file: Path) -> None:
+    """Cut off what follows the last line feed of an uncompressed file: what a killed run had left unfinished."""
+    data = file.read_bytes()
+    whole = data.rfind(b"\n") + 1
+    if whole < len(data):
+        file.write_bytes(data[:whole])
+
+
+def write(file: Path, points: Mapping[Name, Measurement]) -> None:
+    """Write points into a file, compressed if its name says so; never half written."""
+    data = "".join(line(name, measurement) + "\n" for name, measurement in points.items()).encode()
+    beside = file.with_name(f".{file.name}.new")
+    beside.write_bytes(_compressed(data) if file.suffix == COMPRESSED else data)
+    beside.replace(file)
+
+
+def _compressed(data: bytes) -> bytes:
+    # gzip.compress writes another header from one Python to the next.
+    out = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) as packed:
+        packed.write(data)
+    return out.getvalue()
+
+
+def read(file: Path) -> dict[Name, Measurement]:
+    """The points of a file; raises BenchError, naming file and line, if one is cut off or of another shape."""
+    try:
+        data = file.read_bytes()
+        text = (gzip.decompress(data) if file.suffix == COMPRESSED else data).decode()
+    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
+        raise BenchError(f"{file} is cut off or not compressed text: {error}") from error
+    except OSError as error:
+        raise BenchError(f"{file} cannot be read: {error.strerror}") from error
+    points: dict[Name, Measurement] = {}
+    for number, found in enumerate(text.splitlines(), start=1):
+        try:
+            name, measurement = _point(json.loads(found))
+        except (ValueError, KeyError, TypeError) as error:
+            raise BenchError(f"{file}: line {number} is cut off or holds no point of raw records: {error}") from error
+        if name in points:
+            raise BenchError(f"{file}: line {number} has {name} a second time")
+        points[name] = measurement
+    return points
+
+
+def _point(found: dict) -> tuple[Name, Measurement]:
+    if found["arm"] not in ARMS:
+        raise ValueError(f"arm is {found['arm']!r}")
+    begin, end = map(_number, found["window"])
+    if not begin < end:
+        raise ValueError("the window is empty")
+    polls = [Poll(_number(at), _whole(running), _whole(queued)) for at, running, queued in found["polls"]]
+    name = Name(found["arm"], _whole(found["c"]), _whole(found["repeat"]))
+    return name, Measurement((begin, end), polls, [_record(*values) for values in found["records"]])
+
+
+def _record(client: object, began: object, ended: object, *counts: object) -> Record:
+    tokens, verified, aborted, *more = map(_whole, counts)
+    (retracted,) = more or (0,)
+    return Record(
+        _whole(client), _number(began), _number(ended), tokens, verified, aborted=bool(aborted), retracted=retracted
+    )
+
+
+def _number(value: object) -> float:
+    if type(value) not in (int, float):
+        raise TypeError(f"{value!r} is no number")
+    return float(value)
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise TypeError(f"{value!r} is no count")
+    return value

@@ -1,0 +1,102 @@
+"""A server that answers as SGLang does, a token at a time at a known pace, without a model."""
+
+import asyncio
+import threading
+import time
+from contextlib import contextmanager
+
+from aiohttp import web
+
+HOLD_SECONDS = 20
+
+
+class Fake:
+    """``pace``: tokens per second of each request. ``together``: requests in flight before one is answered.
+
+    ``fail_from``: number of the request, from 1, from which all are answered 500; ``lose_from``: likewise, but their
+    connections are closed. ``deaf``: aborts, the first ones, that find no request.
+    """
+
+    def __init__(self, pace=100.0, together=0, fail_from=0, lose_from=0, deaf=0):
+        self.pace, self.together = pace, together
+        self.fail_from, self.lose_from = fail_from, lose_from
+        self.requests, self.running, self.most, self.aborts = 0, 0, 0, 0
+        self.deaf = deaf
+        self.bodies = []
+        self.given = 0
+
+    async def generate(self, request):
+        body = await request.json()
+        self.bodies.append(body)
+        self.requests += 1
+        if self.fail_from and self.requests >= self.fail_from:
+            return web.Response(status=500, text="out of memory")
+        if self.lose_from and self.requests >= self.lose_from:
+            request.transport.abort()
+            return web.Response()
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            return await self.answer(body)
+        finally:
+            self.running -= 1
+
+    async def answer(self, body):
+        new = body["sampling_params"]["max_new_tokens"]
+        if self.most >= self.together:
+            self.enough.set()
+        try:
+            await asyncio.wait_for(self.enough.wait(), HOLD_SECONDS)
+        except TimeoutError:
+            return web.Response(status=503, text=f"never more than {self.most} requests in flight")
+        begun, aborted = time.monotonic(), self.abort
+        try:
+            await asyncio.wait_for(aborted.wait(), new / self.pace)
+        except TimeoutError:
+            tokens, reason = new, {"type": "length", "length": new}
+        else:
+            tokens, reason = min(new, int((time.monotonic() - begun) * self.pace)), {"type": "abort"}
+        self.given += tokens
+        told = {"finish_reason": reason, "completion_tokens": tokens, "total_retractions": 0}
+        return web.json_response({"output_ids": [7] * tokens, "meta_info": told | {"spec_verify_ct": tokens // 2}})
+
+    async def loads(self, _):
+        return web.json_response({"aggregate": {"total_running_reqs": self.running, "total_waiting_reqs": 0}})
+
+    async def abort_request(self, request):
+        assert await request.json() == {"rid": "", "abort_all": True}
+        self.aborts += 1
+        if self.aborts > self.deaf:
+            self.abort.set()
+            self.abort = asyncio.Event()
+        return web.Response()
+
+    async def serve(self, ready, done):
+        self.abort, self.enough = asyncio.Event(), asyncio.Event()
+        app = web.Application()
+        app.router.add_post("/generate", self.generate)
+        app.router.add_get("/v1/loads", self.loads)
+        app.router.add_post("/abort_request", self.abort_request)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        self.url = "http://{}:{}".format(*runner.addresses[0])
+        self.loop = asyncio.get_running_loop()
+        self.done = done
+        ready.set()
+        await done.wait()
+        await runner.cleanup()
+
+
+@contextmanager
+def serving(**settings):
+    """A fake server for the length of a block, in a thread of its own."""
+    fake, ready, done = Fake(**settings), threading.Event(), asyncio.Event()
+    thread = threading.Thread(target=lambda: asyncio.run(fake.serve(ready, done)))
+    thread.start()
+    assert ready.wait(10)
+    try:
+        yield fake
+    finally:
+        fake.loop.call_soon_threadsafe(done.set)
+        thread.join()
