@@ -77,11 +77,16 @@ MODELS: Mapping[str, Mapping[str, object]] = {
 
 
 def write(out: Path) -> None:
-    """Write a directory for each of ``MODELS`` into ``out``."""
+    """Write a directory for each of ``MODELS`` into ``out``, the counting models and the stand-in's hooks."""
+    write_random(out)
+    write_counting(out / "counting")
+
+
+def write_random(out: Path) -> None:
+    """Write a directory for each of ``MODELS``, which have random weights, into ``out``, and the stand-in's hooks."""
     for name, config in MODELS.items():
         (out / name).mkdir(parents=True, exist_ok=True)
         (out / name / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-    write_counting(out / "counting")
     # The server's probe wants the stand-in's hooks, and nothing else of its directory.
     (out / "hooks").mkdir(exist_ok=True)
     (out / "hooks" / "sglang_cpu_standin").symlink_to(STANDIN / "sglang_cpu_standin")

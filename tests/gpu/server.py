@@ -19,11 +19,17 @@ START_SECONDS = 500
 STEPS = 3
 
 RANDOM_WEIGHTS = ("--load-format", "dummy")
-COMMON = (
-    *("--skip-tokenizer-init", "--sampling-backend", "pytorch", "--grammar-backend", "none"),
-    *("--host", "127.0.0.1", "--cuda-graph-max-bs", "64", "--max-running-requests", "64", "--random-seed", "7"),
-    *("--enable-metrics", "--disable-radix-cache"),
-)
+MOST_REQUESTS = 64
+
+
+def common(most_requests: int) -> tuple[str, ...]:
+    """Options of every server; it decodes up to ``most_requests`` requests at once, all of them with CUDA graphs."""
+    return (
+        *("--skip-tokenizer-init", "--sampling-backend", "pytorch", "--grammar-backend", "none"),
+        *("--host", "127.0.0.1", "--cuda-graph-max-bs", str(most_requests)),
+        *("--max-running-requests", str(most_requests), "--random-seed", "7"),
+        *("--enable-metrics", "--disable-radix-cache"),
+    )
 
 
 def speculation(draft: Path) -> tuple[str, ...]:
@@ -42,10 +48,20 @@ class ServerError(Exception):
 class Server:
     """A server that serves when the block begins and is gone, with all of its processes, when it ends."""
 
-    def __init__(self, log: Path, port: int, options: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        log: Path,
+        port: int,
+        options: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        most_requests: int = MOST_REQUESTS,
+    ) -> None:
         """``environment`` is added to this process's own; SGLang is found on its ``PYTHONPATH``."""
         self.log, self.port = log, port
-        self.command = [sys.executable, "-m", "sglang.launch_server", "--port", str(port), *COMMON, *options]
+        launch = [sys.executable, "-m", "sglang.launch_server", "--port", str(port)]
+        self.command = [*launch, *common(most_requests), *options]
+        self.process: subprocess.Popen | None = None
         self.environment = {**os.environ, "SGLANG_ENABLE_SPEC_V2": "1", **environment}
         self.start_seconds = 0.0
 
@@ -69,19 +85,24 @@ class Server:
         self.stop()
 
     def stop(self) -> None:
-        """Kill all of its processes."""
+        """Kill all of its processes; nothing if it was never started."""
+        if self.process is None:
+            return
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
             return
         self.process.wait()
 
+    @property
+    def url(self) -> str:
+        """Scheme, host and port."""
+        return f"http://127.0.0.1:{self.port}"
+
     def ask(self, path: str, body: object = None) -> tuple[int, object]:
         """Status and decoded answer of one request."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}{path}", data, {"Content-Type": "application/json"}
-        )
+        request = urllib.request.Request(f"{self.url}{path}", data, {"Content-Type": "application/json"})
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, json.load(answer)

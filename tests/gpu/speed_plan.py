@@ -1,0 +1,99 @@
+"""What the comparison of speeds measures, in which order, and how long that takes."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from blackwell.bench.order import interleaved
+from blackwell.bench.points import ARMS, DYNAMIC, Name
+from blackwell.bench.steps import Phase
+from blackwell.bench.workload import Workload
+
+MOST_REQUESTS = 256
+"""Requests that each server decodes at once. Speculation sets it to 48 where it is not given."""
+
+KV_TOKENS = 131072
+"""Tokens in the KV cache of each server: the same for all, whatever else of a card's memory the draft takes."""
+
+LEVELS = (1, 2, 5, 10, 30, 70, 100, 250)
+PHASES = tuple(Phase(clients, 4.0) for clients in (1, 120) * 3)
+
+START_SECONDS = 150
+"""A guess: three servers that start at once, with their CUDA graphs."""
+
+RAMP_LIVES = 1.5
+"""Lives of an average answer until every client has had one: the longest answer."""
+
+POINT_SECONDS = 0.5
+"""Of a point, what is neither ramp nor window: changing the setting, aborting, writing."""
+
+WARM_UP_WINDOW = 0.5
+
+Life = Callable[[str, int], float]
+"""Seconds that an average answer takes, by arm and level."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """``window_s`` seconds are the shortest window; one of ``window_lives`` lives of an answer may be longer."""
+
+    arms: Sequence[str] = ARMS
+    levels: Sequence[int] = LEVELS
+    repeats: int = 3
+    window_s: float = 2.5
+    window_lives: float = 1.5
+    workload: Workload = field(default_factory=Workload)
+
+    def first(self) -> list[Name]:
+        """The first repeat of what needs no threshold."""
+        return list(interleaved(self._static(), self.levels, (1,)))
+
+    def then(self) -> list[Name]:
+        """The first repeat of the dynamic arm, whose threshold the first points give."""
+        return [Name(DYNAMIC, level, 1) for level in self.levels] if DYNAMIC in self.arms else []
+
+    def rest(self) -> list[Name]:
+        """All further repeats, of all arms."""
+        return list(interleaved(self.arms, self.levels, range(2, self.repeats + 1)))
+
+    def points(self) -> list[Name]:
+        """All points in order."""
+        return [*self.first(), *self.then(), *self.rest()]
+
+    def _static(self) -> list[str]:
+        return [arm for arm in self.arms if arm != DYNAMIC]
+
+    def window(self, life: float) -> float:
+        """Seconds of the window where an average answer takes ``life`` seconds."""
+        return max(self.window_s, self.window_lives * life)
+
+    def point_seconds(self, life: float) -> float:
+        """Seconds that a point takes with its ramp."""
+        return RAMP_LIVES * life + self.window(life) + POINT_SECONDS
+
+    def guess(self, _: str, level: int) -> float:
+        """The life of an answer of an 8B model before anything was measured: 6 ms a token, and more with the load."""
+        return self.workload.new_tokens * (0.006 + 0.0001 * level)
+
+
+def warm_up_seconds(life: float) -> float:
+    """Seconds that the warm-up of an arm at a level takes."""
+    return RAMP_LIVES * life + WARM_UP_WINDOW + POINT_SECONDS
+
+
+def seconds(plan: Plan, names: Iterable[Name], life: Life, warmed: Mapping[tuple[str, int], float]) -> float:
+    """Seconds that points take, with the warm-up of those that are not in ``warmed``."""
+    names = list(names)
+    cold = {(name.arm, name.c) for name in names} - warmed.keys()
+    return sum(plan.point_seconds(life(name.arm, name.c)) for name in names) + sum(
+        warm_up_seconds(life(arm, level)) for arm, level in cold
+    )
+
+
+def steps_seconds(settings: int) -> float:
+    """Seconds that the load that steps takes, with so many settings."""
+    return settings * (sum(phase.seconds for phase in PHASES) + POINT_SECONDS)
+
+
+def minutes(value: float) -> str:
+    """Seconds in words."""
+    return f"{value / 60:.1f} minutes"
