@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         hashes = trees(options.stock, wanted)
         kept = begun(options, plan, hashes, gpu())
-    except BenchError as error:
+    except (BenchError, OSError) as error:
         sys.stderr.write(f"speed.py: {error}\n")
         return WRONG
     try:
