@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import aiohttp
 
@@ -15,6 +16,13 @@ from .workload import Request
 ANSWER_SECONDS = 600
 KEPT_SECONDS = 2
 """A connection that was idle for longer is not used again: SGLang closes one after 5 s, just as it may be used."""
+
+
+LOADS, GET_LOAD = "/v1/loads?include=core", "/get_load"
+
+
+class StatusError(LoadError):
+    """An answer whose status is not 200."""
 
 
 @dataclass
@@ -36,6 +44,7 @@ class Server:
         self.url = url.rstrip("/")
         self.session = session
         self.clock = Clock()
+        self.has_loads = True
 
     async def generate(self, client: int, request: Request) -> Record:
         """Have an answer generated, to its full length or until it is aborted."""
@@ -60,28 +69,47 @@ class Server:
 
     async def poll(self) -> Poll:
         """How many requests it counts now."""
-        answer = await self._ask("GET", "/v1/loads?include=core")
+        # A server with metrics answers its own /v1/loads with 500 under some releases of FastAPI; /get_load counts the
+        # same, and logs a warning each time.
+        if self.has_loads:
+            try:
+                answer = await self._ask("GET", LOADS)
+            except StatusError:
+                self.has_loads = False
+        if not self.has_loads:
+            answer = await self._ask("GET", GET_LOAD)
         try:
-            total = answer["aggregate"]
-            return Poll(self.clock.now(), total["total_running_reqs"], total["total_waiting_reqs"])
+            running, queued = _counted(answer) if self.has_loads else _counted_before(answer)
         except (KeyError, TypeError) as error:
-            raise LoadError(f"{self.url}: /v1/loads answered without the requests that run and wait") from error
+            path = LOADS if self.has_loads else GET_LOAD
+            raise LoadError(f"{self.url}: {path} answered without the requests that run and wait") from error
+        return Poll(self.clock.now(), running, queued)
 
     async def abort(self) -> None:
         """End every request that it has."""
         await self._ask("POST", "/abort_request", {"rid": "", "abort_all": True})
 
-    async def _ask(self, method: str, path: str, body: object = None) -> dict:
+    async def _ask(self, method: str, path: str, body: object = None) -> Any:
         try:
             async with self.session.request(method, self.url + path, json=body) as reply:
                 if reply.status != 200:
                     said = (await reply.text())[:300].strip()
-                    raise LoadError(f"{self.url}: {path} answered {reply.status}: {said or 'without a word'}")
+                    raise StatusError(f"{self.url}: {path} answered {reply.status}: {said or 'without a word'}")
                 return await reply.json() if reply.content_type == "application/json" else {}
         except TimeoutError as error:
             raise LoadError(f"{self.url}: {path} was not answered within {ANSWER_SECONDS} s") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise LoadError(f"{self.url}: {path} was not answered: {error or type(error).__name__}") from error
+
+
+def _counted(answer: Mapping) -> tuple[int, int]:
+    total = answer["aggregate"]
+    return total["total_running_reqs"], total["total_waiting_reqs"]
+
+
+def _counted_before(answer: Sequence[Mapping]) -> tuple[int, int]:
+    queued = sum(rank["num_waiting_reqs"] for rank in answer)
+    return sum(rank["num_reqs"] for rank in answer) - queued, queued
 
 
 @asynccontextmanager

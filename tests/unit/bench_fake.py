@@ -14,14 +14,15 @@ class Fake:
     """``pace``: tokens per second of each request. ``together``: requests in flight before one is answered.
 
     ``fail_from``: number of the request, from 1, from which all are answered 500; ``lose_from``: likewise, but their
-    connections are closed. ``deaf``: aborts, the first ones, that find no request.
+    connections are closed. ``deaf``: aborts, the first ones, that find no request. ``loads``: whether
+    /v1/loads answers.
     """
 
-    def __init__(self, pace=100.0, together=0, fail_from=0, lose_from=0, deaf=0):
+    def __init__(self, pace=100.0, together=0, fail_from=0, lose_from=0, deaf=0, loads=True):
         self.pace, self.together = pace, together
         self.fail_from, self.lose_from = fail_from, lose_from
         self.requests, self.running, self.most, self.aborts = 0, 0, 0, 0
-        self.deaf = deaf
+        self.deaf, self.has_loads = deaf, loads
         self.bodies = []
         self.given = 0
 
@@ -61,7 +62,12 @@ class Fake:
         return web.json_response({"output_ids": [7] * tokens, "meta_info": told | {"spec_verify_ct": tokens // 2}})
 
     async def loads(self, _):
+        if not self.has_loads:
+            return web.Response(status=500, text="Internal Server Error")
         return web.json_response({"aggregate": {"total_running_reqs": self.running, "total_waiting_reqs": 0}})
+
+    async def get_load(self, _):
+        return web.json_response([{"num_reqs": self.running + 3, "num_waiting_reqs": 3}])
 
     async def abort_request(self, request):
         assert await request.json() == {"rid": "", "abort_all": True}
@@ -76,6 +82,7 @@ class Fake:
         app = web.Application()
         app.router.add_post("/generate", self.generate)
         app.router.add_get("/v1/loads", self.loads)
+        app.router.add_get("/get_load", self.get_load)
         app.router.add_post("/abort_request", self.abort_request)
         runner = web.AppRunner(app)
         await runner.setup()

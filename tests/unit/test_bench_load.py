@@ -67,6 +67,14 @@ def test_the_server_is_asked_what_it_counts():
     assert all(found.window[0] <= poll.at <= found.window[1] for poll in found.polls)
 
 
+def test_a_server_whose_loads_fail_is_asked_as_before():
+    with serving(pace=100, loads=False) as fake:
+        found = load.measure(fake.url, 5, asked(40), seconds=0.6, poll_seconds=0.05)
+    assert len(found.polls) >= 3
+    assert {poll.queued for poll in found.polls} == {3}
+    assert 4 <= window.running_batch(found.polls) <= 5
+
+
 def test_what_is_sent():
     with serving() as fake:
         load.measure(fake.url, 1, asked(3), seconds=0.1)
