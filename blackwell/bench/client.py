@@ -5,7 +5,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import aiohttp
 
@@ -89,7 +88,7 @@ class Server:
         """End every request that it has."""
         await self._ask("POST", "/abort_request", {"rid": "", "abort_all": True})
 
-    async def _ask(self, method: str, path: str, body: object = None) -> Any:
+    async def _ask(self, method: str, path: str, body: object = None) -> dict | list:
         try:
             async with self.session.request(method, self.url + path, json=body) as reply:
                 if reply.status != 200:

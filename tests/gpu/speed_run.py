@@ -132,6 +132,8 @@ class Run:
         server = self.servers[server_of(name)]
         if values:
             apply(server, values)
+        # One answer, so that the change itself is not counted as a switch.
+        self._load(server, Name(name, 1, WARM_UP), 0.0)
         before = switches(server) if values else 0
         found = steps.measure(server.url, PHASES, self._asked(most, 1))
         switched = switches(server) - before if values else None

@@ -18,7 +18,7 @@ class Fake:
     /v1/loads answers.
     """
 
-    def __init__(self, pace=100.0, together=0, fail_from=0, lose_from=0, deaf=0, loads=True):
+    def __init__(self, *, pace=100.0, together=0, fail_from=0, lose_from=0, deaf=0, loads=True):
         self.pace, self.together = pace, together
         self.fail_from, self.lose_from = fail_from, lose_from
         self.requests, self.running, self.most, self.aborts = 0, 0, 0, 0
