@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import profiles
 from clients import prompts, together
 from models import STANDIN
-from server import RANDOM_WEIGHTS, STEPS, Server, ServerError, speculation
+from server import RANDOM_WEIGHTS, STEPS, Server, ServerError, side_by_side, speculation
 
 PROBE = Path(__file__).resolve().parents[1] / "patches" / "probe"
 
@@ -42,13 +43,12 @@ def crossing(server: Server) -> dict:
         total = max(8, 2 * clients)
         records = together(server.port, clients, list(zip(prompts(total, number), lengths(total, number), strict=True)))
         load = server.state()["speculative_load_state"]
-        seconds = max(r["ended"] for r in records) - min(r["began"] for r in records)
         phases.append(
             {
                 "clients": clients,
                 "requests": total,
                 "failed": len(failures(records)),
-                "tok_s": round(sum(len(r["tokens"]) for r in records) / seconds, 1),
+                "tok_s": round(tokens_per_second(records), 1),
                 "steps": load["steps"],
                 "switches": load["switches"],
                 "rounds": load["rounds"],
@@ -256,38 +256,78 @@ def untouched(place: Place, trees: Mapping[str, str]) -> dict:
     }
 
 
-LEVELS = (1, 10, 30, 60)
+LEVELS = (1, 10, 30, 100)
 """Clients at once where speed is compared."""
+
+LARGER = ("--cuda-graph-max-bs", "128", "--max-running-requests", "128", "--max-total-tokens", "65536")
+"""For the largest of the levels; the last of two values counts. Two servers that start at once share a card, so that
+the KV cache is given in tokens."""
+
+PASSES = 4
+"""Over the levels; the first warms up and does not count."""
+
+PROFILED = (1, 10)
+"""Clients at once where rounds are profiled."""
+
+SAVINGS: Mapping[str, tuple[str, ...]] = {
+    "plain": (),
+    "write-each-round": ("write-each-round",),
+    "draft-prefill": ("draft-prefill",),
+    "host-waits": ("host-waits",),
+}
+"""Arms of the server that is held plain, and what the probe has to take out of it for each."""
 
 
 def held_plain(place: Place, trees: Mapping[str, str]) -> dict:
-    """Output tokens/s of the patched server held in the plain tier, beside a stock one that never speculates.
+    """Output tokens/s of the patched server held in the tier of 0 steps, beside a stock one that never speculates.
 
-    The 8B model twice on one card; passes alternate between the two, the first warms up and does not count.
+    The 8B model twice on one card. Passes alternate between the stock server, the patched one and the patched one with
+    one of its savings taken out.
     """
-    plain = dense_options(place.models, memory="0.4")
-    end = plain.index("--speculative-algorithm")
+    options = (*dense_options(place.models, memory="0.8"), *LARGER)
+    never = (*options[: options.index("--speculative-algorithm")], *LARGER)
     threshold = ("--speculative-disable-batch-threshold", str(THRESHOLD))
-    speeds: dict[str, dict[int, list[float]]] = {"base": {}, "plain": {}}
-    with (
-        Server(place.out / "held-base.log", place.port, plain[:end], {"PYTHONPATH": trees["stock"]}) as base,
-        Server(place.out / "held-plain.log", place.port + 100, (*plain, *threshold), SIMULATED) as held,
-    ):
+    steer = place.out / "steer-held"
+    steer.mkdir()
+    probed = os.pathsep.join([str(PROBE), str(place.models / "hooks"), trees["patched"]])
+    environment = {**SIMULATED, "PYTHONPATH": probed, "STEER": str(steer)}
+    speeds: dict[str, dict[int, list[float]]] = {}
+    base = Server(place.out / "held-base.log", place.port, never, {"PYTHONPATH": trees["stock"]})
+    held = Server(place.out / "held-plain.log", place.port + 100, (*options, *threshold), environment)
+    with side_by_side(base, held):
         held.change(speculative_force_steps=0)
-        for turn in range(4):
+        arms = {"base": (base, ()), **{name: (held, files) for name, files in SAVINGS.items()}}
+        for turn in range(PASSES):
             for clients in LEVELS:
-                asked = list(zip(prompts(2 * clients + 2, clients, tokens=256), [128] * (2 * clients + 2), strict=True))
-                for name, server in (("base", base), ("plain", held)):
-                    begun = time.monotonic()
-                    records = together(server.port, clients, asked)
-                    speed = sum(len(record["tokens"]) for record in records) / (time.monotonic() - begun)
+                total = 2 * clients + 2
+                asked = list(zip(prompts(total, clients, tokens=256), lengths(total, clients), strict=True))
+                for name, (server, files) in arms.items():
+                    for file in files:
+                        (steer / file).touch()
+                    speed = tokens_per_second(together(server.port, clients, asked))
+                    for file in files:
+                        (steer / file).unlink()
                     if turn:
-                        speeds[name].setdefault(clients, []).append(speed)
+                        speeds.setdefault(name, {}).setdefault(clients, []).append(speed)
+        profiled = {
+            name: {str(c): profiles.of_decoding(server, c, place.out / f"profile-{name}-{c}") for c in PROFILED}
+            for name, (server, files) in arms.items()
+            if not files
+        }
     medians = {name: {c: statistics.median(v) for c, v in levels.items()} for name, levels in speeds.items()}
     return {
+        "profiles": profiled,
         "tok_s": {name: {str(c): round(v, 1) for c, v in levels.items()} for name, levels in medians.items()},
-        "ratio": {str(c): round(medians["plain"][c] / medians["base"][c], 3) for c in LEVELS},
+        "ratio": {
+            name: {str(c): round(levels[c] / medians["base"][c], 3) for c in LEVELS} for name, levels in medians.items()
+        },
     }
+
+
+def tokens_per_second(records: list[dict]) -> float:
+    """Output tokens of all requests, between the first that was sent and the last that was answered."""
+    seconds = max(record["ended"] for record in records) - min(record["began"] for record in records)
+    return sum(len(record["tokens"]) for record in records) / seconds
 
 
 def memory_lines(log: Path) -> list[str]:

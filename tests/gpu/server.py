@@ -1,5 +1,6 @@
 """One SGLang server for the length of a ``with`` block, in a process group of its own, with its log in a file."""
 
+import http.client
 import json
 import os
 import re
@@ -9,7 +10,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -61,24 +63,32 @@ class Server:
         self.log, self.port = log, port
         launch = [sys.executable, "-m", "sglang.launch_server", "--port", str(port)]
         self.command = [*launch, *common(most_requests), *options]
-        self.process: subprocess.Popen | None = None
         self.environment = {**os.environ, "SGLANG_ENABLE_SPEC_V2": "1", **environment}
-        self.start_seconds = 0.0
+        self.process: subprocess.Popen | None = None
+        self.begun = self.start_seconds = 0.0
 
     def __enter__(self) -> Self:
         """Start it and wait until it serves; raise ServerError with the end of its log if it does not."""
-        begun = time.monotonic()
+        self.start()
+        self.wait()
+        return self
+
+    def start(self) -> None:
+        """Start it without waiting for it."""
+        self.begun = time.monotonic()
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 self.command, stdout=log, stderr=subprocess.STDOUT, env=self.environment, start_new_session=True
             )
+
+    def wait(self) -> None:
+        """Wait until it serves; raise ServerError with the end of its log if it does not."""
         while READY not in self.log.read_text(errors="replace"):
-            if self.process.poll() is not None or time.monotonic() - begun > START_SECONDS:
+            if self.process.poll() is not None or time.monotonic() - self.begun > START_SECONDS:
                 self.stop()
                 raise ServerError(f"{self.log.name}: not ready\n{self.log.read_text(errors='replace')[-3500:]}")
             time.sleep(0.5)
-        self.start_seconds = time.monotonic() - begun
-        return self
+        self.start_seconds = time.monotonic() - self.begun
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
         """End the server."""
@@ -100,14 +110,14 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def ask(self, path: str, body: object = None) -> tuple[int, object]:
-        """Status and decoded answer of one request."""
+        """Status and answer of one request: decoded if it is JSON, text otherwise."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.url}{path}", data, {"Content-Type": "application/json"})
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.status, json.load(answer)
+                return answer.status, decoded(answer)
         except urllib.error.HTTPError as error:
-            return error.code, json.load(error)
+            return error.code, decoded(error)
 
     def state(self) -> dict:
         """The scheduler's state, as ``/server_info`` gives it."""
@@ -119,9 +129,42 @@ class Server:
         if status != 200:
             raise ServerError(f"{values} refused: {answer}")
 
+    def running(self) -> int:
+        """Requests that are being decoded."""
+        (load,) = self.ask("/v1/loads")[1]["loads"]
+        return load["num_running_reqs"]
+
+    def profile(self, out: Path, rounds: int) -> None:
+        """Have it write a trace of what the GPU does in the next rounds; raise ServerError if it refuses."""
+        status, answer = self.ask(
+            "/start_profile", {"output_dir": str(out), "num_steps": rounds, "activities": ["GPU"]}
+        )
+        if status != 200:
+            raise ServerError(f"no profile: {answer}")
+
     def tiers(self) -> list[dict]:
         """Steps, seconds and GiB that each tier took to build, from the log."""
         found = re.findall(
             r"tier of (\d+) steps is ready. Time elapsed: ([\d.]+) s. mem usage=([-\d.]+) GB", self.log.read_text()
         )
         return [{"steps": int(steps), "seconds": float(s), "gib": float(gib)} for steps, s, gib in found]
+
+
+@contextmanager
+def side_by_side(*servers: Server) -> Iterator[None]:
+    """Servers that start at once and serve for the length of the block."""
+    try:
+        for server in servers:
+            server.start()
+        for server in servers:
+            server.wait()
+        yield
+    finally:
+        for server in servers:
+            server.stop()
+
+
+def decoded(answer: http.client.HTTPResponse | urllib.error.HTTPError) -> object:
+    """Body of an answer."""
+    body = answer.read()
+    return json.loads(body) if answer.headers.get_content_type() == "application/json" else body.decode()

@@ -3,6 +3,8 @@
 ``STEER`` names a directory. ``schedule`` in it is a JSON list with the draft steps of the next decode rounds, taken up
 once; a list in the list is repeated for ever. While ``cold`` is there, nothing keeps the draft's KV cache up in plain
 rounds; ``full-extend``, there when the server starts, has the full draft extend keep it up.
+
+Each of ``COSTS`` takes one saving of plain rounds out while its file is there, so that its worth can be measured.
 """
 
 import json
@@ -42,8 +44,31 @@ def steer_draft_kv(module):
         module.DraftKVWriter.of = classmethod(lambda _class, _runner: None)
 
 
+COSTS = ("write-each-round", "draft-prefill", "host-waits")
+
+
+def is_there(name):
+    return (STEER / name).exists()
+
+
+def add_costs(module):
+    tiers, backlog = module.SpecTiers, module.DraftKVBacklog
+    can_fill, is_due, decode = tiers.can_fill, backlog.is_due.fget, tiers.decode_plainly
+    write_each_round, draft_prefill, host_waits = COSTS
+    tiers.can_fill = lambda self, batch: not is_there(draft_prefill) and can_fill(self, batch)
+    backlog.is_due = property(lambda self: is_there(write_each_round) or is_due(self))
+
+    def decode_plainly(self, batch):
+        result = decode(self, batch)
+        result.next_draft_input.lens_on_host = not is_there(host_waits)
+        return result
+
+    tiers.decode_plainly = decode_plainly
+
+
 hooks.arm(
     {
+        "sglang.srt.speculative.spec_tiers": add_costs,
         "sglang.srt.speculative.load_policy": steer_rounds,
         "sglang.srt.speculative.draft_kv": steer_draft_kv,
     }

@@ -1,0 +1,90 @@
+"""Where the time of decode rounds goes: what the torch profiler of a running server saw on the GPU."""
+
+import gzip
+import json
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from pathlib import Path
+
+from clients import prompts, together
+from server import Server, ServerError
+
+ROUNDS = 40
+PROFILED_SECONDS = 60
+ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
+
+
+def of_decoding(server: Server, clients: int, out: Path) -> dict:
+    """Profile decode rounds of ``clients`` requests: `summary`, or ``error`` if no profile comes."""
+    asked = list(zip(prompts(clients, clients), [6 * ROUNDS] * clients, strict=True))
+    load = threading.Thread(target=together, args=(server.port, clients, asked))
+    load.start()
+    try:
+        await_running(server, clients)
+        server.profile(out, ROUNDS)
+        return summary(read(await_trace(out)), ROUNDS)
+    except ServerError as error:
+        return {"error": str(error)}
+    finally:
+        load.join()
+
+
+def await_running(server: Server, clients: int) -> None:
+    """Wait until all requests are decoded; raise ServerError if that does not come."""
+    deadline = time.monotonic() + PROFILED_SECONDS
+    while time.monotonic() < deadline:
+        if server.running() == clients:
+            return
+    raise ServerError(f"{clients} requests never ran at once")
+
+
+def await_trace(out: Path) -> Path:
+    """The one trace that the server writes into ``out``; raise ServerError if it does not."""
+    deadline = time.monotonic() + PROFILED_SECONDS
+    while time.monotonic() < deadline:
+        for trace in out.glob("*.trace.json.gz"):
+            try:
+                read(trace)
+            except (EOFError, ValueError):
+                continue
+            return trace
+        time.sleep(0.2)
+    raise ServerError(f"no profile in {out}")
+
+
+def read(trace: Path) -> list[dict]:
+    """Events of a trace; raises EOFError or ValueError while it is still being written."""
+    with gzip.open(trace, "rt") as file:
+        return json.load(file)["traceEvents"]
+
+
+def summary(events: Iterable[Mapping], rounds: int) -> dict:
+    """What the GPU did in each of ``rounds`` rounds, on average.
+
+    ``busy_us`` is the time in which anything ran, ``span_us`` that from the first start to the last end, ``launches``
+    the number of kernels and copies; ``kernels`` has ``[name, launches, microseconds]``, the longest first.
+    """
+    done = sorted(
+        (float(event["ts"]), float(event["ts"]) + float(event["dur"]), str(event["name"]))
+        for event in events
+        if event.get("cat") in ON_GPU
+    )
+    if not done:
+        return {"busy_us": 0.0, "span_us": 0.0, "launches": 0.0, "kernels": []}
+    busy, until = 0.0, done[0][0]
+    for begin, end, _ in done:
+        busy += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    named = groupby(sorted(done, key=lambda item: item[2]), key=lambda item: item[2])
+    kernels = [(name, [end - begin for begin, end, _ in group]) for name, group in named]
+    return {
+        "busy_us": round(busy / rounds, 1),
+        "span_us": round((until - done[0][0]) / rounds, 1),
+        "launches": round(len(done) / rounds, 1),
+        "kernels": sorted(
+            ([name[:120], round(len(took) / rounds, 2), round(sum(took) / rounds, 1)] for name, took in kernels),
+            key=lambda row: -row[2],
+        ),
+    }
