@@ -1,7 +1,10 @@
 """Keeps a number of clients busy at a server, and notes what they were answered while all of them were."""
 
 import asyncio
+import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from .client import Server, connected, end, send
 from .records import Measurement, Poll, Record
@@ -10,37 +13,51 @@ from .workload import Request
 POLL_SECONDS = 0.2
 
 
+@dataclass(frozen=True)
+class Length:
+    """How long a window stays open: ``seconds``, and until every client has had so many ``answers`` more.
+
+    Clients that go together are seen through whole answers: the beginning of one is not like its end.
+    """
+
+    seconds: float = 0.0
+    answers: int = 0
+
+
 def measure(
     url: str,
     clients: int,
     asked: Callable[[int], Iterator[Request]],
+    length: Length,
     *,
-    seconds: float,
     poll_seconds: float = POLL_SECONDS,
 ) -> Measurement:
     """Load a server with ``clients`` clients, each of which sends its next request as soon as one is answered.
 
-    ``asked`` gives the requests of a client by its number from 0. The window of ``seconds`` opens when every client
-    has had its first answer; when it closes, what is in flight is aborted. Every ``poll_seconds`` of it the server is
-    asked what it counts itself.
+    ``asked`` gives the requests of a client by its number from 0. The window opens when every client has had its first
+    answer, and what is in flight when it closes is aborted. Every ``poll_seconds`` of it the server is asked what it
+    counts itself.
 
     Raises LoadError if the server leaves one request unanswered.
     """
-    return asyncio.run(_measure(url, clients, asked, seconds, poll_seconds))
+    return asyncio.run(_measure(url, clients, asked, length, poll_seconds))
 
 
 async def _measure(
-    url: str, clients: int, asked: Callable[[int], Iterator[Request]], seconds: float, poll_seconds: float
+    url: str, clients: int, asked: Callable[[int], Iterator[Request]], length: Length, poll_seconds: float
 ) -> Measurement:
     records: list[Record] = []
-    unanswered = set(range(clients))
-    all_answered, over = asyncio.Event(), asyncio.Event()
+    had = Counter(dict.fromkeys(range(clients), 0))
+    all_answered, all_done, over = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def answered(record: Record) -> None:
         records.append(record)
-        unanswered.discard(record.client)
-        if not unanswered:
+        had[record.client] += 1
+        # The fewest that a client has had change only with the one that has had the fewest.
+        if had[record.client] == 1 and min(had.values()) == 1:
             all_answered.set()
+        if had[record.client] == 1 + length.answers and min(had.values()) == 1 + length.answers:
+            all_done.set()
 
     async with connected(url) as server:
         try:
@@ -51,7 +68,7 @@ async def _measure(
                 ]
                 await all_answered.wait()
                 begin = server.clock.now()
-                polls = await _polls(server, seconds, poll_seconds)
+                polls = await _polls(server, length.seconds, poll_seconds, all_done)
                 window = (begin, server.clock.now())
                 over.set()
                 await end(server, tasks)
@@ -61,10 +78,14 @@ async def _measure(
     return Measurement(window, polls, records)
 
 
-async def _polls(server: Server, seconds: float, every: float) -> list[Poll]:
+async def _polls(server: Server, seconds: float, every: float, done: asyncio.Event) -> list[Poll]:
     until = server.clock.now() + seconds
     polls = []
-    while (left := until - server.clock.now()) > 0:
+    while (left := until - server.clock.now()) > 0 or not done.is_set():
         polls.append(await server.poll())
-        await asyncio.sleep(min(every, left))
+        if left > 0:
+            await asyncio.sleep(min(every, left))
+        else:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(done.wait(), every)
     return polls

@@ -35,7 +35,12 @@ def parser(description: str) -> argparse.ArgumentParser:
         "--lives", type=float, default=1.5, help="shortest window in lives of an average answer (%(default)s)"
     )
     made.add_argument("--prompt-tokens", type=int, default=256, help="of each request (%(default)s)")
-    made.add_argument("--new-tokens", type=int, default=128, help="of an average answer (%(default)s)")
+    made.add_argument("--new-tokens", type=int, default=128, help="of each answer (%(default)s)")
+    made.add_argument(
+        "--mixed",
+        action="store_true",
+        help="answers from half as long to one and a half, so that requests begin and end at all times",
+    )
     made.add_argument("--tp", type=int, default=1, help="cards for each server, all on the same ones (%(default)s)")
     made.add_argument(
         "--memory", type=float, default=0.8, help="share of what is free on a card when a server starts (%(default)s)"
@@ -58,9 +63,13 @@ def plan_of(options: argparse.Namespace) -> Plan:
     """The plan that the options ask for; raises BenchError if there cannot be one."""
     for problem in problems(options):
         raise BenchError(problem)
-    workload = Workload(options.prompt_tokens, options.new_tokens)
+    workload = _workload(options)
     arms = tuple(arm for arm in ARMS if arm in options.arms)
     return Plan(arms, tuple(sorted(options.levels)), options.repeats, options.window, options.lives, workload)
+
+
+def _workload(options: argparse.Namespace) -> Workload:
+    return Workload(options.prompt_tokens, options.new_tokens, mixed=options.mixed)
 
 
 def problems(options: argparse.Namespace) -> list[str]:
@@ -77,7 +86,7 @@ def problems(options: argparse.Namespace) -> list[str]:
         found += [f"--{name}: {value} is there twice" for value in dict.fromkeys(values) if values.count(value) > 1]
     if DYNAMIC in options.arms and not {"full", "plain"} <= set(options.arms):
         found.append(f"--arms: {DYNAMIC} needs full and plain, by which its threshold is found")
-    longest = options.prompt_tokens + 3 * options.new_tokens // 2
+    longest = options.prompt_tokens + _workload(options).longest
     if longest > CONTEXT:
         found.append(f"a request of up to {longest} tokens is longer than the model's context of {CONTEXT}")
     most = max([*options.levels, 0 if options.no_steps else max(phase.clients for phase in PHASES)])

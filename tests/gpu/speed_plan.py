@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from blackwell.bench.load import Length
 from blackwell.bench.order import interleaved
 from blackwell.bench.points import ARMS, DYNAMIC, Name
 from blackwell.bench.steps import Phase
@@ -20,13 +21,13 @@ PHASES = tuple(Phase(clients, 4.0) for clients in (1, 120) * 3)
 START_SECONDS = 150
 """A guess: three servers that start at once, with their CUDA graphs."""
 
-RAMP_LIVES = 1.5
-"""Lives of an average answer until every client has had one: the longest answer."""
+RAMP_LIVES = {False: 1.0, True: 1.5}
+"""Lives of an average answer until every client has had one, the longest answer: of equal and of mixed answers."""
 
 POINT_SECONDS = 0.5
 """Of a point, what is neither ramp nor window: changing the setting, aborting, writing."""
 
-WARM_UP_WINDOW = 0.5
+WARM_UP = Length(seconds=0.5)
 
 Life = Callable[[str, int], float]
 """Seconds that an average answer takes, by arm and level."""
@@ -34,7 +35,10 @@ Life = Callable[[str, int], float]
 
 @dataclass(frozen=True)
 class Plan:
-    """``window_s`` seconds are the shortest window; one of ``window_lives`` lives of an answer may be longer."""
+    """``window_s`` seconds are the shortest window; one of ``window_lives`` lives of an answer may be longer.
+
+    Where all answers are equally long, the window is one of whole answers that last at least so long.
+    """
 
     arms: Sequence[str] = ARMS
     levels: Sequence[int] = LEVELS
@@ -62,22 +66,28 @@ class Plan:
     def _static(self) -> list[str]:
         return [arm for arm in self.arms if arm != DYNAMIC]
 
-    def window(self, life: float) -> float:
-        """Seconds of the window where an average answer takes ``life`` seconds."""
-        return max(self.window_s, self.window_lives * life)
+    def window(self, life: float) -> Length:
+        """How long the window is open where an average answer takes ``life`` seconds."""
+        wanted = max(self.window_s, self.window_lives * life)
+        return Length(wanted) if self.workload.mixed else Length(answers=max(1, round(wanted / life)) if life else 1)
 
     def point_seconds(self, life: float) -> float:
         """Seconds that a point takes with its ramp."""
-        return RAMP_LIVES * life + self.window(life) + POINT_SECONDS
+        window = self.window(life)
+        return (self.ramp_lives + window.answers) * life + window.seconds + POINT_SECONDS
+
+    @property
+    def ramp_lives(self) -> float:
+        """Lives of an average answer until every client has had one."""
+        return RAMP_LIVES[self.workload.mixed]
+
+    def warm_up_seconds(self, life: float) -> float:
+        """Seconds that the warm-up of an arm at a level takes."""
+        return self.ramp_lives * life + WARM_UP.seconds + POINT_SECONDS
 
     def guess(self, _: str, level: int) -> float:
         """The life of an answer of an 8B model before anything was measured: 6 ms a token, and more with the load."""
         return self.workload.new_tokens * (0.006 + 0.0001 * level)
-
-
-def warm_up_seconds(life: float) -> float:
-    """Seconds that the warm-up of an arm at a level takes."""
-    return RAMP_LIVES * life + WARM_UP_WINDOW + POINT_SECONDS
 
 
 def seconds(plan: Plan, names: Iterable[Name], life: Life, warmed: Mapping[tuple[str, int], float]) -> float:
@@ -85,7 +95,7 @@ def seconds(plan: Plan, names: Iterable[Name], life: Life, warmed: Mapping[tuple
     names = list(names)
     cold = {(name.arm, name.c) for name in names} - warmed.keys()
     return sum(plan.point_seconds(life(name.arm, name.c)) for name in names) + sum(
-        warm_up_seconds(life(arm, level)) for arm, level in cold
+        plan.warm_up_seconds(life(arm, level)) for arm, level in cold
     )
 
 

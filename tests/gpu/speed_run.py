@@ -7,7 +7,7 @@ from typing import Protocol
 
 from server import ServerError
 from speed_files import Kept
-from speed_plan import PHASES, WARM_UP_WINDOW, Plan, minutes, seconds, steps_seconds, warm_up_seconds
+from speed_plan import PHASES, WARM_UP, Plan, minutes, seconds, steps_seconds
 from speed_servers import PATCHED, change, server_of, without_hysteresis
 
 from blackwell.bench import crossover, load, steps, window
@@ -20,7 +20,7 @@ STEPPED = ("base", "full", "plain", DYNAMIC)
 WITHOUT_HYSTERESIS = "dynamic_without_hysteresis"
 STATE = "speculative_load_state"
 
-WARM_UP = 0
+BEFORE = 0
 """The repeat whose requests a warm-up sends."""
 
 
@@ -87,8 +87,8 @@ class Run:
             raise OutOfTimeError
 
     def _warm_up(self, arm: str, level: int) -> None:
-        self._spend(warm_up_seconds(self._life(arm, level)))
-        found = self._load(self._set(arm), Name(arm, level, WARM_UP), WARM_UP_WINDOW)
+        self._spend(self.plan.warm_up_seconds(self._life(arm, level)))
+        found = self._load(self._set(arm), Name(arm, level, BEFORE), WARM_UP)
         self.lives[arm, level] = life = window.life(found.records, self.plan.workload.new_tokens)
         self.say(f"warm-up {arm} at {level}: {life:.2f} s an answer, {window.tokens_per_second(found):.0f} tok/s")
 
@@ -98,9 +98,9 @@ class Run:
         found = self._load(self._set(name.arm), name, self.plan.window(life))
         self.say(point_line(self.kept.add(name, found, self.origins[server_of(name.arm)])))
 
-    def _load(self, server: Running, name: Name, window_s: float) -> Measurement:
+    def _load(self, server: Running, name: Name, length: load.Length) -> Measurement:
         try:
-            return load.measure(server.url, name.c, self._asked(name.c, name.repeat), seconds=window_s)
+            return load.measure(server.url, name.c, self._asked(name.c, name.repeat), length)
         except LoadError as error:
             raise LoadError(f"{name}: {error}") from error
 
@@ -133,7 +133,7 @@ class Run:
         if values:
             apply(server, values)
         # One answer, so that the change itself is not counted as a switch.
-        self._load(server, Name(name, 1, WARM_UP), 0.0)
+        self._load(server, Name(name, 1, BEFORE), load.Length())
         before = switches(server) if values else 0
         found = steps.measure(server.url, PHASES, self._asked(most, 1))
         switched = switches(server) - before if values else None

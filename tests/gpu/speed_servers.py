@@ -72,7 +72,8 @@ def made(settings: Settings, wanted: Sequence[str], models: Path, logs: Path) ->
 def _options(name: str, settings: Settings, models: Path) -> tuple[str, ...]:
     # A share of what is free when a server starts: all of them start at once, and the KV cache has its own bound.
     dense = dense_options(models, memory=str(settings.memory))
-    options = (*dense, "--max-total-tokens", str(KV_TOKENS), "--tp-size", str(settings.tp))
+    # A server that has nothing to do would otherwise keep a processor busy that another one's launches need.
+    options = (*dense, "--max-total-tokens", str(KV_TOKENS), "--tp-size", str(settings.tp), "--sleep-on-idle")
     if name == BASE:
         at = options.index("--speculative-algorithm")
         return (*options[:at], *options[options.index("--max-total-tokens") :])

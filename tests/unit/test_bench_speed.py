@@ -11,6 +11,7 @@ from bench_fake import serving
 
 from blackwell.bench import points, raw, table
 from blackwell.bench.errors import BenchError
+from blackwell.bench.load import Length
 from blackwell.bench.points import ARMS, Name, Origin
 from blackwell.bench.records import Measurement, Poll, Record
 from blackwell.bench.steps import Phase
@@ -47,8 +48,14 @@ def run(gpu, capsys, *arguments):
         (["--seconds-budget", "0"], "--seconds-budget is 0.0, not above 0"),
         (["--tp", "0"], "--tp is 0, not above 0"),
         (["--memory", "1"], "--memory is 1.0, not a share below 1"),
-        (["--new-tokens", "256"], "250 requests of up to 640 tokens do not fit into the 131072 tokens of the KV cache"),
-        (["--new-tokens", "8000"], "a request of up to 12256 tokens is longer than the model's context of 8192"),
+        (
+            ["--mixed", "--new-tokens", "256"],
+            "250 requests of up to 640 tokens do not fit into the 131072 tokens of the KV cache",
+        ),
+        (
+            ["--mixed", "--new-tokens", "8000"],
+            "a request of up to 12256 tokens is longer than the model's context of 8192",
+        ),
         ([], "--stock is '/nowhere', where there is no sglang package"),
         (["--stock", ""], "--stock is missing: base and full_stock are measured on the unpatched SGLang that it finds"),
     ],
@@ -106,8 +113,16 @@ def test_the_dynamic_arm_comes_after_the_first_repeat_of_the_others(gpu):
         assert all(len({follower.get(arm) for follower in after}) > 1 for arm in ARMS)
 
 
-def test_the_estimate(gpu):
+def test_the_estimate_of_equal_answers(gpu):
     plan = gpu.speed_plan.Plan(arms=("base", "full"), levels=(1, 100), repeats=2)
+    life = {1: 1.0, 100: 4.0}
+    # Ramp of one life, a window of 2 lives (2.5 s, or 1.5 lives, in whole ones), and 0.5 s; the same four warm-ups.
+    wanted = 4 * (1 + 2 + 0.5) + 4 * (4 + 8 + 0.5) + 2 * (1 + 1) + 2 * (4 + 1)
+    assert gpu.speed_plan.seconds(plan, plan.points(), lambda _, level: life[level], {}) == pytest.approx(wanted)
+
+
+def test_the_estimate_of_mixed_answers(gpu):
+    plan = gpu.speed_plan.Plan(arms=("base", "full"), levels=(1, 100), repeats=2, workload=Workload(mixed=True))
     life = {1: 1.0, 100: 4.0}
     # Ramp of 1.5 lives, a window of 2.5 s or 1.5 lives, and 0.5 s; four warm-ups with 0.5 s in place of the window.
     wanted = 4 * (1.5 + 2.5 + 0.5) + 4 * (6 + 6 + 0.5) + 2 * (1.5 + 1) + 2 * (6 + 1)
@@ -191,7 +206,7 @@ PLAN = {
 def runs(gpu, tmp_path, monkeypatch):
     """Makes runs that go on in one directory, against three fakes."""
     monkeypatch.setattr(gpu.speed_run, "PHASES", (Phase(1, 0.1), Phase(4, 0.1)))
-    monkeypatch.setattr(gpu.speed_run, "WARM_UP_WINDOW", 0.05)
+    monkeypatch.setattr(gpu.speed_run, "WARM_UP", Length(0.05))
     with ExitStack() as stack:
         fakes = {name: stack.enter_context(serving(pace=200.0)) for name in ("base", "stock", "patched")}
 

@@ -5,7 +5,7 @@ import statistics
 
 from blackwell.bench.workload import Workload
 
-WORKLOAD = Workload()
+WORKLOAD = Workload(mixed=True)
 PINNED = ([8273, 27131, 303, 7881], 60)
 
 
@@ -38,6 +38,12 @@ def test_the_first_request_is_cut_to_an_even_share():
     assert min(cut) >= 1
     assert 55 < statistics.mean(cut) < 73
     assert sum(new < 32 for new in cut) > 40
+
+
+def test_answers_are_equally_long_from_the_first_on():
+    asked = first(20, 10, 1, 3, workload=Workload(new_tokens=77))
+    assert {new for _, new in asked} == {77}
+    assert len({tuple(prompt) for prompt, _ in asked}) == 20
 
 
 def test_the_smallest_workload():
