@@ -1,0 +1,45 @@
+"""What a profile of decode rounds says of the GPU."""
+
+import gzip
+import json
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def profiles(load):
+    return load("tests/gpu/profiles.py")
+
+
+def event(name, begin, took, category="kernel"):
+    return {"name": name, "ts": begin, "dur": took, "cat": category}
+
+
+def test_what_runs_at_once_is_busy_once_and_what_the_host_does_is_left_out(profiles):
+    events = [
+        event("gemm", 100, 10),
+        event("copy", 105, 10, "gpu_memcpy"),
+        event("gemm", 130, 20),
+        event("launch", 0, 500, "cuda_runtime"),
+        {"name": "of no category", "ts": 0},
+    ]
+    assert profiles.summary(events, 2) == {
+        "busy_us": 17.5,
+        "span_us": 25.0,
+        "launches": 1.5,
+        "kernels": [["gemm", 1.0, 15.0], ["copy", 0.5, 5.0]],
+    }
+
+
+def test_a_trace_without_work_on_the_gpu(profiles):
+    assert profiles.summary([], 2)["kernels"] == []
+
+
+def test_a_trace_that_is_still_being_written_is_waited_for(profiles, tmp_path):
+    whole = gzip.compress(json.dumps({"traceEvents": [event("gemm", 1, 2)]}).encode())
+    trace = tmp_path / "x.trace.json.gz"
+    trace.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises((EOFError, ValueError)):
+        profiles.read(trace)
+    trace.write_bytes(whole)
+    assert profiles.read(profiles.await_trace(tmp_path)) == [event("gemm", 1, 2)]
