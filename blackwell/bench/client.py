@@ -121,6 +121,17 @@ async def connected(url: str) -> AsyncIterator[Server]:
         yield Server(url, session)
 
 
+@asynccontextmanager
+async def tasks_together() -> AsyncIterator[asyncio.TaskGroup]:
+    """A group of tasks for the length of a block; what makes one fail is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            yield group
+    except ExceptionGroup as failed:
+        # One failure cancels the rest: the first is the cause.
+        raise failed.exceptions[0] from failed
+
+
 async def send(
     server: Server, client: int, asked: Iterator[Request], answered: Callable[[Record], None], more: Callable[[], bool]
 ) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from .client import Server, connected, end, send
+from .client import Server, connected, end, send, tasks_together
 from .records import Measurement, Poll, Record
 from .workload import Request
 
@@ -59,22 +59,17 @@ async def _measure(
         if had[record.client] == 1 + length.answers and min(had.values()) == 1 + length.answers:
             all_done.set()
 
-    async with connected(url) as server:
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(send(server, client, asked(client), answered, lambda: not over.is_set()))
-                    for client in range(clients)
-                ]
-                await all_answered.wait()
-                begin = server.clock.now()
-                polls = await _polls(server, length.seconds, poll_seconds, all_done)
-                window = (begin, server.clock.now())
-                over.set()
-                await end(server, tasks)
-        except ExceptionGroup as failed:
-            # One failure cancels the rest: the first is the cause.
-            raise failed.exceptions[0] from failed
+    async with connected(url) as server, tasks_together() as group:
+        tasks = [
+            group.create_task(send(server, client, asked(client), answered, lambda: not over.is_set()))
+            for client in range(clients)
+        ]
+        await all_answered.wait()
+        begin = server.clock.now()
+        polls = await _polls(server, length.seconds, poll_seconds, all_done)
+        window = (begin, server.clock.now())
+        over.set()
+        await end(server, tasks)
     return Measurement(window, polls, records)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from .client import Server, connected, end, send
+from .client import Server, connected, end, send, tasks_together
 from .records import Record
 from .window import tokens_between
 from .workload import Request
@@ -49,23 +49,18 @@ async def _measure(url: str, phases: Sequence[Phase], asked: Callable[[int], Ite
         stream = streams.setdefault(number, asked(number))
         await send(server, number, stream, records.append, lambda: number < wanted)
 
-    async with connected(url) as server:
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks: dict[int, asyncio.Task] = {}
-                bounds.append(server.clock.now())
-                for phase in phases:
-                    wanted = phase.clients
-                    # A client that has not finished since it became too many goes on.
-                    for number in range(wanted):
-                        if number not in tasks or tasks[number].done():
-                            tasks[number] = group.create_task(client(server, number))
-                    bounds.append(bounds[-1] + phase.seconds)
-                    await asyncio.sleep(bounds[-1] - server.clock.now())
-                wanted = 0
-                await end(server, list(tasks.values()))
-        except ExceptionGroup as failed:
-            # One failure cancels the rest: the first is the cause.
-            raise failed.exceptions[0] from failed
+    async with connected(url) as server, tasks_together() as group:
+        tasks: dict[int, asyncio.Task] = {}
+        bounds.append(server.clock.now())
+        for phase in phases:
+            wanted = phase.clients
+            # A client that has not finished since it became too many goes on.
+            for number in range(wanted):
+                if number not in tasks or tasks[number].done():
+                    tasks[number] = group.create_task(client(server, number))
+            bounds.append(bounds[-1] + phase.seconds)
+            await asyncio.sleep(bounds[-1] - server.clock.now())
+        wanted = 0
+        await end(server, list(tasks.values()))
     rates = tuple(tokens_between(records, begin, until) / (until - begin) for begin, until in pairwise(bounds))
     return Stepped(tokens_between(records, bounds[0], bounds[-1]) / (bounds[-1] - bounds[0]), rates, tuple(records))

@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def of_decoding(server: Server, clients: int, out: Path) -> dict:
     try:
         await_running(server, clients)
         server.profile(out, ROUNDS)
-        return summary(read(await_trace(out)), ROUNDS)
+        return summary(await_trace(out), ROUNDS)
     except ServerError as error:
         return {"error": str(error)}
     finally:
@@ -40,16 +41,14 @@ def await_running(server: Server, clients: int) -> None:
     raise ServerError(f"{clients} requests never ran at once")
 
 
-def await_trace(out: Path) -> Path:
-    """The one trace that the server writes into ``out``; raise ServerError if it does not."""
+def await_trace(out: Path) -> list[dict]:
+    """Events of the one trace that the server writes into ``out``; raise ServerError if it writes none."""
     deadline = time.monotonic() + PROFILED_SECONDS
     while time.monotonic() < deadline:
         for trace in out.glob("*.trace.json.gz"):
-            try:
-                read(trace)
-            except (EOFError, ValueError):
-                continue
-            return trace
+            # Only half of it may be there.
+            with suppress(EOFError, ValueError):
+                return read(trace)
         time.sleep(0.2)
     raise ServerError(f"no profile in {out}")
 

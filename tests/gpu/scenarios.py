@@ -203,12 +203,17 @@ def draft_cache(place: Place, attention: str) -> dict:
     return {"attention": attention, "tokens": AFTER, "rows": rows, "without_upkeep": stale}
 
 
-def dense_options(models: Path, memory: str = "0.5") -> tuple[str, ...]:
-    """Options of the 8B model with its head; ``memory`` is the share of the card."""
+def dense_speculation(models: Path) -> tuple[str, ...]:
+    """Options of EAGLE-3 with the head of the 8B model."""
+    return speculation(models / "dense-eagle3")
+
+
+def dense_options(models: Path, memory: str = "0.5", *, draft: bool = True) -> tuple[str, ...]:
+    """Options of the 8B model, with its head if there is to be a ``draft``; ``memory`` is the share of the card."""
     return (
         *RANDOM_WEIGHTS,
         *("--model-path", str(models / "dense"), "--attention-backend", "triton", "--mem-fraction-static", memory),
-        *speculation(models / "dense-eagle3"),
+        *(dense_speculation(models) if draft else ()),
     )
 
 
@@ -259,9 +264,10 @@ def untouched(place: Place, trees: Mapping[str, str]) -> dict:
 LEVELS = (1, 10, 30, 100)
 """Clients at once where speed is compared."""
 
-LARGER = ("--cuda-graph-max-bs", "128", "--max-running-requests", "128", "--max-total-tokens", "65536")
-"""For the largest of the levels; the last of two values counts. Two servers that start at once share a card, so that
-the KV cache is given in tokens."""
+MOST_REQUESTS = 128
+KV_TOKENS = ("--max-total-tokens", "65536")
+"""Both for the largest of the levels. Two servers that start at once share a card, so that the KV cache is given in
+tokens."""
 
 PASSES = 4
 """Over the levels; the first warms up and does not count."""
@@ -269,13 +275,8 @@ PASSES = 4
 PROFILED = (1, 10)
 """Clients at once where rounds are profiled."""
 
-SAVINGS: Mapping[str, tuple[str, ...]] = {
-    "plain": (),
-    "write-each-round": ("write-each-round",),
-    "draft-prefill": ("draft-prefill",),
-    "host-waits": ("host-waits",),
-}
-"""Arms of the server that is held plain, and what the probe has to take out of it for each."""
+SAVINGS = ("write-each-round", "draft-prefill", "host-waits")
+"""What the probe can take out of the server that is held plain; an arm each."""
 
 
 def held_plain(place: Place, trees: Mapping[str, str]) -> dict:
@@ -284,35 +285,39 @@ def held_plain(place: Place, trees: Mapping[str, str]) -> dict:
     The 8B model twice on one card. Passes alternate between the stock server, the patched one and the patched one with
     one of its savings taken out.
     """
-    options = (*dense_options(place.models, memory="0.8"), *LARGER)
-    never = (*options[: options.index("--speculative-algorithm")], *LARGER)
+    never = (*dense_options(place.models, memory="0.8", draft=False), *KV_TOKENS)
     threshold = ("--speculative-disable-batch-threshold", str(THRESHOLD))
+    options = (*never, *dense_speculation(place.models), *threshold)
     steer = place.out / "steer-held"
     steer.mkdir()
     probed = os.pathsep.join([str(PROBE), str(place.models / "hooks"), trees["patched"]])
     environment = {**SIMULATED, "PYTHONPATH": probed, "STEER": str(steer)}
     speeds: dict[str, dict[int, list[float]]] = {}
-    base = Server(place.out / "held-base.log", place.port, never, {"PYTHONPATH": trees["stock"]})
-    held = Server(place.out / "held-plain.log", place.port + 100, (*options, *threshold), environment)
+    base, held = (
+        Server(place.out / f"held-{name}.log", place.port + ports, words, variables, most_requests=MOST_REQUESTS)
+        for name, ports, words, variables in (
+            ("base", 0, never, {"PYTHONPATH": trees["stock"]}),
+            ("plain", 100, options, environment),
+        )
+    )
     with side_by_side(base, held):
         held.change(speculative_force_steps=0)
-        arms = {"base": (base, ()), **{name: (held, files) for name, files in SAVINGS.items()}}
+        servers = {"base": base, "plain": held}
+        arms = {**servers, **dict.fromkeys(SAVINGS, held)}
         for turn in range(PASSES):
             for clients in LEVELS:
                 total = 2 * clients + 2
                 asked = list(zip(prompts(total, clients, tokens=256), lengths(total, clients), strict=True))
-                for name, (server, files) in arms.items():
-                    for file in files:
-                        (steer / file).touch()
+                for name, server in arms.items():
+                    if name in SAVINGS:
+                        (steer / name).touch()
                     speed = tokens_per_second(together(server.port, clients, asked))
-                    for file in files:
-                        (steer / file).unlink()
+                    (steer / name).unlink(missing_ok=True)
                     if turn:
                         speeds.setdefault(name, {}).setdefault(clients, []).append(speed)
         profiled = {
             name: {str(c): profiles.of_decoding(server, c, place.out / f"profile-{name}-{c}") for c in PROFILED}
-            for name, (server, files) in arms.items()
-            if not files
+            for name, server in servers.items()
         }
     medians = {name: {c: statistics.median(v) for c, v in levels.items()} for name, levels in speeds.items()}
     return {

@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -65,30 +66,22 @@ class Server:
         self.command = [*launch, *common(most_requests), *options]
         self.environment = {**os.environ, "SGLANG_ENABLE_SPEC_V2": "1", **environment}
         self.process: subprocess.Popen | None = None
-        self.begun = self.start_seconds = 0.0
+        self.start_seconds = 0.0
 
     def __enter__(self) -> Self:
         """Start it and wait until it serves; raise ServerError with the end of its log if it does not."""
-        self.start()
-        self.wait()
-        return self
-
-    def start(self) -> None:
-        """Start it without waiting for it."""
-        self.begun = time.monotonic()
+        begun = time.monotonic()
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 self.command, stdout=log, stderr=subprocess.STDOUT, env=self.environment, start_new_session=True
             )
-
-    def wait(self) -> None:
-        """Wait until it serves; raise ServerError with the end of its log if it does not."""
         while READY not in self.log.read_text(errors="replace"):
-            if self.process.poll() is not None or time.monotonic() - self.begun > START_SECONDS:
+            if self.process.poll() is not None or time.monotonic() - begun > START_SECONDS:
                 self.stop()
                 raise ServerError(f"{self.log.name}: not ready\n{self.log.read_text(errors='replace')[-3500:]}")
             time.sleep(0.5)
-        self.start_seconds = time.monotonic() - self.begun
+        self.start_seconds = time.monotonic() - begun
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
         """End the server."""
@@ -152,16 +145,16 @@ class Server:
 
 @contextmanager
 def side_by_side(*servers: Server) -> Iterator[None]:
-    """Servers that start at once and serve for the length of the block."""
-    try:
-        for server in servers:
-            server.start()
-        for server in servers:
-            server.wait()
-        yield
-    finally:
-        for server in servers:
-            server.stop()
+    """Servers that serve for the length of a block, started all at once; raises ServerError if one does not."""
+    with ThreadPoolExecutor(len(servers)) as pool:
+        try:
+            for start in as_completed([pool.submit(server.__enter__) for server in servers]):
+                start.result()
+            yield
+        finally:
+            # Before the pool waits: one that is still starting ends with its process.
+            for server in servers:
+                server.stop()
 
 
 def decoded(answer: http.client.HTTPResponse | urllib.error.HTTPError) -> object:

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import models
 import speed_files
 import speed_servers
-from server import ServerError
+from server import ServerError, side_by_side
 from speed_options import WRONG, parser, plan_of
 from speed_plan import START_SECONDS, Plan, minutes, seconds, steps_seconds
 from speed_run import STEPPED, OutOfTimeError, Run
@@ -110,7 +110,7 @@ def compare(options: argparse.Namespace, plan: Plan, kept: speed_files.Kept, has
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="models-")))
         models.write_random(folder)
         servers = speed_servers.made(settings, list(hashes), folder, options.out / "logs")
-        stack.enter_context(speed_servers.started(servers))
+        stack.enter_context(side_by_side(*servers.values()))
         kept.started({name: speed_servers.checked(name, servers[name], hashes[name]) for name in servers})
         say(f"started in {max(server.start_seconds for server in servers.values()):.0f} s")
         origins = {name: Origin(options.commit, hashes[name], kept.what["gpu"]) for name in servers}

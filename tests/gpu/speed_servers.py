@@ -2,13 +2,11 @@
 
 import importlib.machinery
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scenarios import SIMULATED, dense_options
+from scenarios import SIMULATED, dense_options, dense_speculation
 from server import STEPS, Server, ServerError
 from speed_plan import KV_TOKENS, MOST_REQUESTS
 
@@ -71,13 +69,11 @@ def made(settings: Settings, wanted: Sequence[str], models: Path, logs: Path) ->
 
 def _options(name: str, settings: Settings, models: Path) -> tuple[str, ...]:
     # A share of what is free when a server starts: all of them start at once, and the KV cache has its own bound.
-    dense = dense_options(models, memory=str(settings.memory))
+    dense = dense_options(models, memory=str(settings.memory), draft=False)
     # A server that has nothing to do would otherwise keep a processor busy that another one's launches need.
     options = (*dense, "--max-total-tokens", str(KV_TOKENS), "--tp-size", str(settings.tp), "--sleep-on-idle")
-    if name == BASE:
-        at = options.index("--speculative-algorithm")
-        return (*options[:at], *options[options.index("--max-total-tokens") :])
-    return (*options, "--speculative-load-policy", POLICY) if name == PATCHED else options
+    policy = ("--speculative-load-policy", POLICY) if name == PATCHED else ()
+    return options if name == BASE else (*options, *dense_speculation(models), *policy)
 
 
 def _environment(name: str, settings: Settings, models: Path) -> dict[str, str]:
@@ -86,20 +82,6 @@ def _environment(name: str, settings: Settings, models: Path) -> dict[str, str]:
         return {"PYTHONPATH": path[0]}
     hooks = [str(BY_STEPS), str(models / "hooks")] if settings.by_steps else []
     return {**SIMULATED, "PYTHONPATH": os.pathsep.join([*hooks, *path])}
-
-
-@contextmanager
-def started(servers: Mapping[str, Server]) -> Iterator[None]:
-    """Servers that serve for the length of a block, started all at once; raises ServerError if one does not."""
-    with ThreadPoolExecutor(len(servers)) as pool:
-        try:
-            for start in as_completed([pool.submit(server.__enter__) for server in servers.values()]):
-                start.result()
-            yield
-        finally:
-            # Before the pool waits: one that is still starting ends with its process.
-            for server in servers.values():
-                server.stop()
 
 
 def checked(name: str, server: Server, patch_tree: str) -> dict:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import threading
 from contextlib import ExitStack
 from types import SimpleNamespace
 
@@ -155,6 +156,29 @@ def test_the_servers(gpu, tmp_path, monkeypatch):
     simulated = [server.environment.get("SGLANG_SIMULATE_ACC_LEN") for server in servers.values()]
     assert simulated == [None, "2.88", "2.88"]
     assert len({server.port for server in servers.values()}) == 3
+
+
+def test_if_one_of_the_servers_does_not_start_none_is_left(gpu):
+    ended, other_ended = [], threading.Event()
+
+    class Fake:
+        def __init__(self, name, *, fails):
+            self.name, self.fails = name, fails
+
+        def __enter__(self):
+            if self.fails:
+                raise gpu.server.ServerError("not ready")
+            # As one that is still starting: until it is ended.
+            assert other_ended.wait(10)
+
+        def stop(self):
+            ended.append(self.name)
+            other_ended.set()
+
+    servers = [Fake("slow", fails=False), Fake("broken", fails=True)]
+    with pytest.raises(gpu.server.ServerError, match="not ready"), gpu.server.side_by_side(*servers):
+        raise AssertionError("the block began")
+    assert ended == ["slow", "broken"]
 
 
 def test_a_server_that_decodes_fewer_requests_at_once_is_refused(gpu):
