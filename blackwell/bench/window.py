@@ -79,6 +79,10 @@ def held(polls: Sequence[Poll]) -> float:
 
 
 def life(records: Sequence[Record], tokens: float) -> float:
-    """Seconds that an answer of ``tokens`` tokens takes, by the median time per token; 0 without an answer."""
-    paces = [(record.ended - record.began) / record.tokens for record in records if record.tokens]
+    """Seconds that an answer of ``tokens`` tokens takes, by the median time per token; 0 without a whole answer.
+
+    An aborted one has waited for its first token like a whole one, and has few tokens to spread that over.
+    """
+    whole = [record for record in records if record.tokens and not record.aborted]
+    paces = [(record.ended - record.began) / record.tokens for record in whole]
     return statistics.median(paces) * tokens if paces else 0.0

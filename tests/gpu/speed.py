@@ -4,9 +4,9 @@ Starts the three servers at once on one card (or --tp cards), an 8B model with r
 acceptance, and measures them in turn under the same loads. SGLang, torch and aiohttp must be importable; PYTHONPATH
 finds the patched SGLang, --stock the unpatched one.
 
-OUT gets rows.json, requests.jsonl.gz, servers.json, steps.json, table.md, and the servers' logs in logs/. Every point
-is written at once. Exits with 0 if every point was measured, 1 if something failed, 2 if an option is wrong, 3 if the
-time was up.
+OUT gets rows.json and requests.jsonl.gz, the same of the calibration, servers.json, steps.json, table.md, and the
+servers' logs in logs/. Every point is written at once. Exits with 0 if every point was measured, 1 if something
+failed, 2 if an option is wrong, 3 if the time was up.
 """
 
 import argparse
@@ -72,12 +72,14 @@ def say(line: str) -> None:
 
 def estimate(plan: Plan, wanted: Sequence[str], *, steps: bool) -> str:
     """What is going to be done, and how long it may take by guesses, in words."""
-    names = plan.points()
+    names, calibrating = plan.points(), plan.calibration()
     stepped = len([arm for arm in STEPPED if arm in plan.arms]) + 1 if steps else 0
-    total = START_SECONDS + seconds(plan, names, plan.guess, {}) + steps_seconds(stepped)
+    total = START_SECONDS + seconds(plan, [*calibrating, *names], plan.guess, {}) + steps_seconds(stepped)
     return (
-        f"{len(wanted)} servers ({', '.join(wanted)}), {len(names)} points of {len(plan.arms)} arms at levels "
-        f"{', '.join(map(str, plan.levels))}{', then the load that steps' if steps else ''}: "
+        f"{len(wanted)} servers ({', '.join(wanted)}), "
+        f"{f'{len(calibrating)} points for the threshold, then ' if calibrating else ''}"
+        f"{len(names)} points of {len(plan.arms)} arms at levels {', '.join(map(str, plan.levels))}"
+        f"{', then the load that steps' if steps else ''}: "
         f"about {minutes(total)}, by guesses"
     )
 
@@ -99,7 +101,7 @@ def compare(options: argparse.Namespace, plan: Plan, kept: speed_files.Kept, has
     """Start the servers and measure what is missing; returns the exit status."""
     until = time.monotonic() + (options.seconds_budget or float("inf"))
     steps = not options.no_steps and not kept.has_steps()
-    if not kept.missing(plan.points()) and not steps:
+    if not kept.compared.missing(plan.points()) and not steps:
         say("nothing is missing")
         sys.stdout.write(kept.finish(whole=True))
         return 0
@@ -128,7 +130,7 @@ def measure(run: Run, *, steps: bool) -> int:
         say("the time is up; go on with --resume")
         status = OUT_OF_TIME
     finally:
-        text = run.kept.finish(whole=not run.kept.missing(run.plan.points()))
+        text = run.kept.finish(whole=not run.kept.compared.missing(run.plan.points()))
     sys.stdout.write(text)
     return status
 
@@ -143,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wanted = list(dict.fromkeys(speed_servers.server_of(arm) for arm in plan.arms))
         if options.dry_run:
             sys.stdout.write(estimate(plan, wanted, steps=not options.no_steps) + "\n")
-            sys.stdout.write("".join(f"{name}\n" for name in plan.points()))
+            sys.stdout.write("".join(f"{name}\n" for name in [*plan.calibration(), *plan.points()]))
             return 0
         hashes = trees(options.stock, wanted)
         kept = begun(options, plan, hashes, gpu())

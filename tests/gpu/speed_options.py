@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from models import CONTEXT
-from speed_plan import KV_TOKENS, LEVELS, MOST_REQUESTS, PHASES, Plan
+from speed_plan import KV_TOKENS, LEVELS, MOST_REQUESTS, PHASES, Plan, stepped
 
 from blackwell.bench.errors import BenchError
 from blackwell.bench.points import ARMS, DYNAMIC
@@ -89,11 +89,15 @@ def problems(options: argparse.Namespace) -> list[str]:
     longest = options.prompt_tokens + _workload(options).longest
     if longest > CONTEXT:
         found.append(f"a request of up to {longest} tokens is longer than the model's context of {CONTEXT}")
-    most = max([*options.levels, 0 if options.no_steps else max(phase.clients for phase in PHASES)])
-    if most * longest > KV_TOKENS:
-        found.append(
-            f"{most} requests of up to {longest} tokens do not fit into the {KV_TOKENS} tokens of the KV cache"
-        )
+    loads = [(max(options.levels), longest)]
+    if not options.no_steps:
+        most = max(phase.clients for phase in PHASES)
+        loads.append((most, options.prompt_tokens + stepped(_workload(options)).longest))
+    found += [
+        f"{clients} requests of up to {tokens} tokens do not fit into the {KV_TOKENS} tokens of the KV cache"
+        for clients, tokens in loads
+        if clients * tokens > KV_TOKENS
+    ]
     if options.memory >= 1:
         found.append(f"--memory is {options.memory}, not a share below 1")
     if not options.stock and {"base", "full_stock"} & set(options.arms):

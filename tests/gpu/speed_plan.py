@@ -1,7 +1,7 @@
 """What the comparison of speeds measures, in which order, and how long that takes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from blackwell.bench.load import Length
 from blackwell.bench.order import interleaved
@@ -14,6 +14,9 @@ MOST_REQUESTS = 256
 
 KV_TOKENS = 131072
 """Tokens in the KV cache of each server: the same for all, whatever else of a card's memory the draft takes."""
+
+CALIBRATING = ("full", "plain")
+"""Arms by which the threshold is found."""
 
 LEVELS = (1, 2, 5, 10, 30, 70, 100, 250)
 PHASES = tuple(Phase(clients, 4.0) for clients in (1, 120) * 3)
@@ -47,24 +50,17 @@ class Plan:
     window_lives: float = 1.5
     workload: Workload = field(default_factory=Workload)
 
-    def first(self) -> list[Name]:
-        """The first repeat of what needs no threshold."""
-        return list(interleaved(self._static(), self.levels, (1,)))
-
-    def then(self) -> list[Name]:
-        """The first repeat of the dynamic arm, whose threshold the first points give."""
-        return [Name(DYNAMIC, level, 1) for level in self.levels] if DYNAMIC in self.arms else []
-
-    def rest(self) -> list[Name]:
-        """All further repeats, of all arms."""
-        return list(interleaved(self.arms, self.levels, range(2, self.repeats + 1)))
+    def calibration(self) -> list[Name]:
+        """The points that give the threshold of the dynamic arm, in order; they are not among `points`."""
+        return list(interleaved(CALIBRATING, self.levels, self._repeats)) if DYNAMIC in self.arms else []
 
     def points(self) -> list[Name]:
-        """All points in order."""
-        return [*self.first(), *self.then(), *self.rest()]
+        """All points that are compared, in order."""
+        return list(interleaved(self.arms, self.levels, self._repeats))
 
-    def _static(self) -> list[str]:
-        return [arm for arm in self.arms if arm != DYNAMIC]
+    @property
+    def _repeats(self) -> range:
+        return range(1, self.repeats + 1)
 
     def window(self, life: float) -> Length:
         """How long the window is open where an average answer takes ``life`` seconds."""
@@ -97,6 +93,14 @@ def seconds(plan: Plan, names: Iterable[Name], life: Life, warmed: Mapping[tuple
     return sum(plan.point_seconds(life(name.arm, name.c)) for name in names) + sum(
         plan.warm_up_seconds(life(arm, level)) for arm, level in cold
     )
+
+
+def stepped(workload: Workload) -> Workload:
+    """What is asked for under the load that steps.
+
+    Answers of one length go in waves, and a phase would hold one wave more or less by chance.
+    """
+    return replace(workload, mixed=True)
 
 
 def steps_seconds(settings: int) -> float:

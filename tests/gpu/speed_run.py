@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from server import ServerError
-from speed_files import Kept
-from speed_plan import PHASES, WARM_UP, Plan, minutes, seconds, steps_seconds
+from speed_files import Kept, Points
+from speed_plan import PHASES, WARM_UP, Plan, minutes, seconds, stepped, steps_seconds
 from speed_servers import PATCHED, change, server_of, without_hysteresis
 
 from blackwell.bench import crossover, load, steps, window
 from blackwell.bench.errors import LoadError
 from blackwell.bench.points import DYNAMIC, Name, Origin
 from blackwell.bench.records import Measurement
-from blackwell.bench.workload import Request
+from blackwell.bench.workload import Request, Workload
 
 STEPPED = ("base", "full", "plain", DYNAMIC)
 WITHOUT_HYSTERESIS = "dynamic_without_hysteresis"
@@ -55,20 +55,18 @@ class Run:
 
     def points(self) -> None:
         """Measure every point that is missing; raises OutOfTimeError before one that does not fit into the budget."""
-        self._stage(self.plan.first())
         if DYNAMIC in self.plan.arms:
+            self._stage(self.plan.calibration(), self.kept.calibration)
             self._find_threshold()
-            self._stage(self.plan.then())
-        self._stage(self.plan.rest())
+        self._stage(self.plan.points(), self.kept.compared)
 
     def _find_threshold(self) -> None:
-        # By the first repeat, so that a run that goes on finds the same again.
-        self.threshold = crossover.threshold(row for row in self.kept.rows if row["repeat"] == 1)
+        self.threshold = crossover.threshold(self.kept.calibration.rows)
         told = {crossover.NEVER: "never", crossover.ALWAYS: "at every level"}.get(self.threshold)
         self.say(f"speculation pays {told or f'up to {self.threshold} requests'}")
 
-    def _stage(self, names: list[Name]) -> None:
-        missing = self.kept.missing(names)
+    def _stage(self, names: list[Name], kept: Points) -> None:
+        missing = kept.missing(names)
         if missing:
             left = seconds(self.plan, missing, self._life, self.lives)
             self.say(f"{len(missing)} points in about {minutes(left)}")
@@ -77,7 +75,7 @@ class Run:
             for arm in dict.fromkeys(other.arm for other in missing if other.c == name.c):
                 if (arm, name.c) not in self.lives:
                     self._warm_up(arm, name.c)
-            self._point(name)
+            self._point(name, kept)
 
     def _life(self, arm: str, level: int) -> float:
         return self.lives.get((arm, level)) or self.plan.guess(arm, level)
@@ -92,11 +90,11 @@ class Run:
         self.lives[arm, level] = life = window.life(found.records, self.plan.workload.new_tokens)
         self.say(f"warm-up {arm} at {level}: {life:.2f} s an answer, {window.tokens_per_second(found):.0f} tok/s")
 
-    def _point(self, name: Name) -> None:
+    def _point(self, name: Name, kept: Points) -> None:
         life = self._life(name.arm, name.c)
         self._spend(self.plan.point_seconds(life))
         found = self._load(self._set(name.arm), name, self.plan.window(life))
-        self.say(point_line(self.kept.add(name, found, self.origins[server_of(name.arm)])))
+        self.say(point_line(kept.add(name, found, self.origins[server_of(name.arm)])))
 
     def _load(self, server: Running, name: Name, length: load.Length) -> Measurement:
         try:
@@ -111,7 +109,7 @@ class Run:
         return server
 
     def _asked(self, level: int, repeat: int) -> Callable[[int], Iterator[Request]]:
-        return lambda client: self.plan.workload.stream(level, repeat, client)
+        return asked(self.plan.workload, level, repeat)
 
     def step_load(self) -> None:
         """Measure the load that steps, in some of the arms of the plan; raises OutOfTimeError."""
@@ -135,11 +133,16 @@ class Run:
         # One answer, so that the change itself is not counted as a switch.
         self._load(server, Name(name, 1, BEFORE), load.Length())
         before = switches(server) if values else 0
-        found = steps.measure(server.url, PHASES, self._asked(most, 1))
+        found = steps.measure(server.url, PHASES, asked(stepped(self.plan.workload), most, 1))
         switched = switches(server) - before if values else None
         self.say(f"steps {name}: {found.tok_s:.1f} tok/s, {switched or 'no'} switches")
         rates = [round(rate, 1) for rate in found.phases]
         return {"tok_s": round(found.tok_s, 1), "phases": rates, "switches": switched}
+
+
+def asked(workload: Workload, level: int, repeat: int) -> Callable[[int], Iterator[Request]]:
+    """The requests of each of ``level`` clients, by its number."""
+    return lambda client: workload.stream(level, repeat, client)
 
 
 def apply(server: Running, values: Mapping) -> None:

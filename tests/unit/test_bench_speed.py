@@ -54,6 +54,10 @@ def run(gpu, capsys, *arguments):
             "250 requests of up to 640 tokens do not fit into the 131072 tokens of the KV cache",
         ),
         (
+            ["--levels", "1", "--prompt-tokens", "1000"],
+            "120 requests of up to 1192 tokens do not fit into the 131072 tokens of the KV cache",
+        ),
+        (
             ["--mixed", "--new-tokens", "8000"],
             "a request of up to 12256 tokens is longer than the model's context of 8192",
         ),
@@ -95,23 +99,33 @@ def test_a_dry_run_prints_the_plan_and_starts_nothing(gpu, capsys, tmp_path):
     status, said, errors = run(gpu, capsys, tmp_path / "out", "--stock", "/nowhere", "--dry-run", "--levels", "1", "30")
     first, *names = said.splitlines()
     assert (status, errors) == (0, "")
-    assert first.startswith("3 servers (base, stock, patched), 42 points of 7 arms at levels 1, 30, then the load that")
+    assert first.startswith(
+        "3 servers (base, stock, patched), 12 points for the threshold, then 42 points of 7 arms at levels 1, 30, then "
+    )
     assert first.endswith(" minutes, by guesses")
-    assert len(names) == 42
+    assert len(names) == 12 + 42
     assert not (tmp_path / "out").exists()
 
 
-def test_the_dynamic_arm_comes_after_the_first_repeat_of_the_others(gpu):
+def test_the_order_of_the_points(gpu):
     plan = gpu.speed_plan.Plan()
     names = plan.points()
     assert len(set(names)) == len(names) == 7 * 8 * 3
-    assert names[48:56] == [Name("dynamic", level, 1) for level in plan.levels]
     assert {name.repeat for name in names[:56]} == {1}
     for level in plan.levels:
         orders = [[n.arm for n in names if (n.c, n.repeat) == (level, repeat)] for repeat in (1, 2, 3)]
         assert len({order[0] for order in orders}) > 1
         after = [dict(itertools.pairwise(order)) for order in orders]
         assert all(len({follower.get(arm) for follower in after}) > 1 for arm in ARMS)
+
+
+def test_only_the_dynamic_arm_needs_a_calibration(gpu):
+    names = gpu.speed_plan.Plan(levels=(1, 30)).calibration()
+    assert len(names) == 2 * 2 * 3
+    assert {(name.arm, name.c, name.repeat) for name in names} == set(
+        itertools.product(("full", "plain"), (1, 30), (1, 2, 3))
+    )
+    assert gpu.speed_plan.Plan(arms=("full", "plain")).calibration() == []
 
 
 def test_the_estimate_of_equal_answers(gpu):
@@ -257,7 +271,10 @@ def test_a_whole_run(gpu, runs, capsys):
     assert {row["patch_tree"] for row in rows if row["arm"] == "dynamic"} == {"patched"}
     assert points.recomputed(rows, raw.read(it.out / "requests.jsonl.gz")) == rows
     assert (it.out / "table.md").read_text() == table.render(rows) == capsys.readouterr().out
-    assert not (it.out / "requests.jsonl").exists()
+    calibration = points.read(it.out / "calibration.json")
+    assert [points.name(row) for row in calibration] == it.run.plan.calibration()
+    assert points.recomputed(calibration, raw.read(it.out / "calibration-requests.jsonl.gz")) == calibration
+    assert not list(it.out.glob("*.jsonl"))
     # The fake is twice as fast with all steps as with none, at any load.
     assert it.run.threshold is None
     assert "speculation pays at every level" in it.said
@@ -265,7 +282,7 @@ def test_a_whole_run(gpu, runs, capsys):
     assert list(steps["results"]) == ["base", "full", "plain", "dynamic"]
     assert steps["results"]["base"]["switches"] is None
     assert sum(line.startswith("warm-up") for line in it.said) == 7
-    assert sum(" tok/s in " in line for line in it.said) == len(rows)
+    assert sum(" tok/s in " in line for line in it.said) == len(calibration) + len(rows)
 
 
 def test_a_run_goes_on_with_what_is_missing(gpu, runs):
@@ -297,8 +314,9 @@ def test_a_killed_run_keeps_what_it_has(runs):
     with (it.out / "requests.jsonl").open("a") as lines:
         lines.write(raw.line(Name("base", 4, 2), MEASURED) + "\n" + raw.line(Name("base", 1, 3), MEASURED)[:30])
     it = runs(resume=True, arms=("base",), repeats=3)
-    assert len(it.run.kept.rows) == 3
-    assert it.run.kept.missing(it.run.plan.points()) == [Name("base", 4, 2), Name("base", 1, 3), Name("base", 4, 3)]
+    assert len(it.run.kept.compared.rows) == 3
+    left = [Name("base", 4, 2), Name("base", 1, 3), Name("base", 4, 3)]
+    assert it.run.kept.compared.missing(it.run.plan.points()) == left
 
 
 MEASURED = Measurement((0.0, 1.0), [Poll(0.5, 1, 0)], [Record(0, 0.0, 1.0, 5, 0, aborted=False)])
@@ -338,13 +356,23 @@ def test_a_setting_that_is_not_in_force_ends_the_run(gpu, runs):
             it.run.points()
 
 
-def test_the_threshold_of_the_first_repeat_is_set_and_the_step_load_has_no_hysteresis_once(runs):
+def test_a_killed_calibration_goes_on(runs):
+    it = runs(arms=("full", "plain", "dynamic"), repeats=1, levels=(1,), until=0.0)
+    row = points.row(Name("full", 1, 1), MEASURED, Origin())
+    it.run.kept.calibration.add(Name("full", 1, 1), MEASURED, Origin())
+    it = runs(resume=True, arms=("full", "plain", "dynamic"), repeats=1, levels=(1,))
+    assert it.run.kept.calibration.rows == [row]
+    it.run.points()
+    assert [found["arm"] for found in points.read(it.out / "calibration.json")] == ["full", "plain"]
+
+
+def test_the_threshold_of_the_calibration_is_set_and_the_step_load_has_no_hysteresis_once(runs):
     it = runs(arms=("full", "plain", "dynamic"), repeats=1)
     for level, full in ((1, 400.0), (4, 100.0)):
         for arm, speed in (("full", full), ("plain", 200.0)):
             row = points.row(Name(arm, level, 1), MEASURED, Origin())
-            it.run.kept.rows.append(row | {"tok_s": speed, "marked": None})
-            it.run.kept.raw[Name(arm, level, 1)] = MEASURED
+            it.run.kept.calibration.rows.append(row | {"tok_s": speed, "marked": None})
+            it.run.kept.calibration.raw[Name(arm, level, 1)] = MEASURED
     it.run.points()
     assert it.run.threshold == 1
     released = {"speculative_force_steps": None}

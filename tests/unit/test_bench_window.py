@@ -73,4 +73,7 @@ def test_the_batch_is_the_median_of_what_the_server_counted():
 
 def test_the_life_of_an_answer():
     assert window.life([record(0, 1, 10), record(0, 4, 20), record(0, 9, 30), record(0, 9, 0)], 100) == 20
+    aborted = Record(0, 0.0, 9.0, 1, 0, aborted=True)
+    assert window.life([record(0, 1, 10), aborted, aborted], 100) == 10
+    assert window.life([aborted], 100) == 0
     assert window.life([], 100) == 0
