@@ -24,9 +24,12 @@ class Ranks(TiersCase):
     steering: ClassVar = ("decisions",)
 
     def tearDown(self):
-        super().tearDown()
-        summary = decisions.summary(self.settled())
-        self.assertTrue(summary["same"], summary)
+        try:
+            super().tearDown()
+        finally:
+            # Ranks that differ take the server down; this says why.
+            summary = decisions.summary(self.settled())
+            self.assertTrue(summary["same"], summary)
 
     def settled(self) -> list[list[decisions.Decision]]:
         return decisions.settled(self.steer, RANKS)
