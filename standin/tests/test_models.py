@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+import itertools
+import json
 import os
 import tempfile
 import unittest
@@ -55,6 +57,16 @@ class Weights(unittest.TestCase):
         with torch.no_grad():
             text = self.target.generate(torch.tensor([[40, 12]]), max_new_tokens=100, do_sample=False)
         self.assertEqual(text[0, 2:].tolist(), counting.expected(12, 100))
+
+    def test_tensor_parallel_ranks_can_share_every_model(self):
+        for name, ranks in itertools.product(models.FIXTURES, (2, 4, 8)):
+            with self.subTest(name=name, ranks=ranks):
+                config = json.loads((self.out / name / "config.json").read_text())
+                for size in ("num_attention_heads", "intermediate_size"):
+                    self.assertEqual(config[size] % ranks, 0, size)
+                # Fewer heads of the KV cache than ranks are held by several of them.
+                few, many = sorted((ranks, config["num_key_value_heads"]))
+                self.assertEqual(many % few, 0)
 
     def test_draft_attention_adds_nothing(self):
         self.assertFalse(self.draft["midlayer.self_attn.o_proj.weight"].any())

@@ -11,14 +11,16 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import aiohttp
 import models
+import ranks
 import scenarios
+from command_line import WRONG, Parser
 from server import ServerError
 
 Scenario = Callable[[scenarios.Place], dict]
@@ -31,16 +33,34 @@ SCENARIOS: Mapping[str, Scenario] = {
     "flashinfer-mla": partial(scenarios.backend, model="mla", attention="flashinfer"),
     "draft-cache-triton": partial(scenarios.draft_cache, attention="triton"),
     "draft-cache-flashinfer": partial(scenarios.draft_cache, attention="flashinfer"),
+    "ranks": ranks.ranks,
 }
 
 COMPARED: Mapping[str, Callable[..., dict]] = {"untouched": scenarios.untouched, "held-plain": scenarios.held_plain}
 """Scenarios that need the stock package too."""
 
 
-def gpu() -> str:
-    """Name of the first card."""
+SHARED_BY = (1, 2, 4, 8)
+"""Numbers of cards that can share the models: these divide the attention heads of all of them."""
+
+
+def cards() -> list[str]:
+    """Name and driver of each card; empty if there is no driver."""
     query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    return subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
+    try:
+        said = subprocess.run(query, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return []
+    return said.stdout.splitlines() if said.returncode == 0 else []
+
+
+def problem(tp: int, there: int) -> str | None:
+    """What is wrong with ``--tp`` on a machine with ``there`` cards, in a sentence; None if nothing is."""
+    if tp not in SHARED_BY:
+        return f"--tp is {tp}, and the models can be shared by {', '.join(map(str, SHARED_BY))} cards"
+    if tp > there:
+        return f"--tp is {tp}, and nvidia-smi shows {there} cards"
+    return None
 
 
 def tree() -> str:
@@ -50,16 +70,26 @@ def tree() -> str:
     return file.read_text().strip() if file.is_file() else ""
 
 
-def main() -> int:
-    """Command line: exits with 1 if a scenario failed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path, help="directory for logs and results")
-    parser.add_argument(
-        "scenarios", nargs="+", choices=[*SCENARIOS, *COMPARED], help="what to run, all at the same time"
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command line."""
+    made = Parser(prog="run.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("out", type=Path, help="directory for logs and results")
+    made.add_argument("scenarios", nargs="+", choices=[*SCENARIOS, *COMPARED], help="what to run, all at the same time")
+    made.add_argument("--stock", default="", help=f"PYTHONPATH of the stock package, for {' and '.join(COMPARED)}")
+    made.add_argument("--port", type=int, default=31000, help="first of the ports (%(default)s)")
+    made.add_argument(
+        "--tp", type=int, default=1, help="cards for each server, 1, 2, 4 or 8; all on the same ones (%(default)s)"
     )
-    parser.add_argument("--stock", default="", help=f"PYTHONPATH of the stock package, for {' and '.join(COMPARED)}")
-    parser.add_argument("--port", type=int, default=31000, help="first of the ports (%(default)s)")
-    options = parser.parse_args()
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line: exits with 1 if a scenario failed, 2 if an option is wrong."""
+    options = parser().parse_args(arguments)
+    there = cards()
+    if wrong := problem(options.tp, len(there)):
+        sys.stderr.write(f"run.py: {wrong}\n")
+        return WRONG
     options.out.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="models-"))
     models.write(folder)
@@ -69,11 +99,11 @@ def main() -> int:
     def run(job: tuple[int, str]) -> tuple[str, dict]:
         number, name = job
         try:
-            result = known[name](scenarios.Place(folder, options.out, options.port + 200 * number))
+            result = known[name](scenarios.Place(folder, options.out, options.port + 200 * number, options.tp))
         except (ServerError, OSError, aiohttp.ClientError, TimeoutError, LookupError):
             result = {"error": traceback.format_exc()[-3000:]}
         (options.out / f"{name}.json").write_text(
-            json.dumps({"gpu": gpu(), "patch_tree": tree(), **result}, indent=1) + "\n"
+            json.dumps({"gpu": there[0], "tp": options.tp, "patch_tree": tree(), **result}, indent=1) + "\n"
         )
         return name, result
 

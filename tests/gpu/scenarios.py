@@ -1,7 +1,6 @@
 """What is run on a GPU, each as a function that returns its result as plain data."""
 
 import importlib
-import json
 import os
 import random
 import re
@@ -9,7 +8,8 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,26 +57,33 @@ def crossing(server: Server) -> dict:
     return {"phases": phases, "forced": forcing(server)}
 
 
-def forcing(server: Server, clients: int = 16, total: int = 64) -> dict:
+def forcing(server: Server) -> dict:
     """Force one tier after the other while requests run."""
-    done, forced = threading.Event(), []
+    captured = server.state()["speculative_load_state"]["captured_steps"]
+    result = changing(server, [{"speculative_force_steps": steps} for steps in captured])
+    server.change(speculative_force_steps=None)
+    return result
 
-    def force() -> None:
-        captured = server.state()["speculative_load_state"]["captured_steps"]
-        while not done.wait(0.15):
-            steps = captured[len(forced) % len(captured)]
-            server.change(speculative_force_steps=steps)
-            forced.append(steps)
-        server.change(speculative_force_steps=None)
 
-    thread = threading.Thread(target=force)
-    thread.start()
-    try:
-        records = together(server.port, clients, list(zip(prompts(total, 99), lengths(total, 99), strict=True)))
-    finally:
-        done.set()
-        thread.join()
-    return {"requests": total, "failed": len(failures(records)), "changes": len(forced)}
+def changing(
+    server: Server, changes: Sequence[Mapping], clients: int = 16, total: int = 64, seconds: float = 0.15
+) -> dict:
+    """Make one change of the live state after the other, each ``seconds`` after the last, while requests run."""
+    done, made = threading.Event(), []
+
+    def change() -> None:
+        while not done.wait(seconds):
+            made.append(changes[len(made) % len(changes)])
+            server.change(**made[-1])
+
+    with ThreadPoolExecutor(1) as pool:
+        changer = pool.submit(change)
+        try:
+            records = together(server.port, clients, list(zip(prompts(total, 99), lengths(total, 99), strict=True)))
+        finally:
+            done.set()
+        changer.result()
+    return {"requests": total, "failed": len(failures(records)), "changes": len(made)}
 
 
 def agreement(server: Server, total: int = 24) -> dict:
@@ -109,11 +116,18 @@ def same_prefix(one: list[int], other: list[int]) -> int:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a scenario finds its models, writes its logs and listens."""
+    """Where a scenario finds its models, writes its logs and listens, and on how many cards it runs each server."""
 
     models: Path
     out: Path
     port: int
+    tp: int = 1
+
+
+def probed(place: Place, steer: Path, tree: str) -> dict[str, str]:
+    """The environment of a server of the package that ``tree`` finds, steered by the files in ``steer``."""
+    path = [str(PROBE), str(place.models / "hooks"), tree]
+    return {"PYTHONPATH": os.pathsep.join(path), "STEER": str(steer)}
 
 
 def small_server(place: Place, log: str, target: Path, draft: Path, attention: str, *more: str, **env: str) -> Server:
@@ -124,14 +138,16 @@ def small_server(place: Place, log: str, target: Path, draft: Path, attention: s
         *("--speculative-load-policy", policy(THRESHOLD, 16), *more),
     )
     environment = {"SGLANG_IS_FLASHINFER_AVAILABLE": "true", **env} if attention == "flashinfer" else env
-    return Server(place.out / f"{log}.log", place.port, options, environment)
+    return Server(place.out / f"{log}.log", place.port, options, environment, tp=place.tp)
 
 
 def backend(place: Place, model: str, attention: str) -> dict:
     """Start a small model with an attention backend and a policy of three tiers; cross, force, compare."""
     target, draft = place.models / model, place.models / f"{model}-eagle3"
+    # DeepSeek's architecture would turn it on, and its memory may be NVLink multicast's.
+    options = RANDOM_WEIGHTS if place.tp == 1 else (*RANDOM_WEIGHTS, "--disable-flashinfer-allreduce-fusion")
     try:
-        with small_server(place, f"{attention}-{model}", target, draft, attention, *RANDOM_WEIGHTS) as server:
+        with small_server(place, f"{attention}-{model}", target, draft, attention, *options) as server:
             return {
                 "attention": attention,
                 "model": model,
@@ -174,12 +190,10 @@ def draft_cache(place: Place, attention: str) -> dict:
     folder, steer = place.models / "counting", place.out / f"steer-{attention}"
     steer.mkdir()
     draft = folder / "eagle3-attending"
-    hooks = place.models / "hooks"
-    path = os.pathsep.join([str(PROBE), str(hooks), os.environ.get("PYTHONPATH", "")])
+    environment = probed(place, steer, os.environ.get("PYTHONPATH", ""))
 
     def rounds(prompt: list[int], plain: int) -> int:
-        (steer / "schedule.new").write_text(json.dumps([*[0] * plain, [STEPS]]))
-        (steer / "schedule.new").rename(steer / "schedule")
+        server.change(speculative_force_steps=[*[0] * plain, [STEPS]])
         (record,) = together(server.port, 1, [(prompt, plain + AFTER)])
         if record["tokens"] != counting.expected(prompt[-1], plain + AFTER):
             raise ServerError(f"wrong tokens after {plain} plain ones: {record}")
@@ -188,7 +202,7 @@ def draft_cache(place: Place, attention: str) -> dict:
     rows = []
     try:
         with small_server(
-            place, f"draft-cache-{attention}", folder / "target", draft, attention, PYTHONPATH=path, STEER=str(steer)
+            place, f"draft-cache-{attention}", folder / "target", draft, attention, **environment
         ) as server:
             for number, plain in enumerate(INTERVALS):
                 prompt = counting.counting_prompt(12 + 100 * number, PROMPT)
@@ -220,7 +234,7 @@ def dense_options(models: Path, memory: str = "0.5", *, draft: bool = True) -> t
 def dense(place: Place) -> dict:
     """The 8B model with a threshold, simulated acceptance: cross the threshold in both directions."""
     options = (*dense_options(place.models), "--speculative-disable-batch-threshold", str(THRESHOLD))
-    with Server(place.out / "dense.log", place.port, options, SIMULATED) as server:
+    with Server(place.out / "dense.log", place.port, options, SIMULATED, tp=place.tp) as server:
         return {"start_s": round(server.start_seconds, 1), "tiers": server.tiers(), **crossing(server)}
 
 
@@ -232,7 +246,8 @@ def untouched(place: Place, trees: Mapping[str, str]) -> dict:
     results = {}
     for name, tree in trees.items():
         log = place.out / f"untouched-{name}.log"
-        with Server(log, place.port, dense_options(place.models), {"PYTHONPATH": tree}) as server:
+        environment = {"PYTHONPATH": tree}
+        with Server(log, place.port, dense_options(place.models), environment, tp=place.tp) as server:
             state = server.state()
             asked = list(zip(prompts(32, 3), [64] * 32, strict=True))
             one = together(server.port, 1, asked[:4])
@@ -290,11 +305,17 @@ def held_plain(place: Place, trees: Mapping[str, str]) -> dict:
     options = (*never, *dense_speculation(place.models), *threshold)
     steer = place.out / "steer-held"
     steer.mkdir()
-    probed = os.pathsep.join([str(PROBE), str(place.models / "hooks"), trees["patched"]])
-    environment = {**SIMULATED, "PYTHONPATH": probed, "STEER": str(steer)}
+    environment = {**SIMULATED, **probed(place, steer, trees["patched"])}
     speeds: dict[str, dict[int, list[float]]] = {}
     base, held = (
-        Server(place.out / f"held-{name}.log", place.port + ports, words, variables, most_requests=MOST_REQUESTS)
+        Server(
+            place.out / f"held-{name}.log",
+            place.port + ports,
+            words,
+            variables,
+            most_requests=MOST_REQUESTS,
+            tp=place.tp,
+        )
         for name, ports, words, variables in (
             ("base", 0, never, {"PYTHONPATH": trees["stock"]}),
             ("plain", 100, options, environment),

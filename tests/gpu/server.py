@@ -24,6 +24,18 @@ STEPS = 3
 RANDOM_WEIGHTS = ("--load-format", "dummy")
 MOST_REQUESTS = 64
 
+SEVERAL_CARDS: Mapping[str, str] = {
+    "NCCL_NVLS_ENABLE": "0",
+    "NVSHMEM_DISABLE_NVLS": "1",
+    "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
+    "SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK": "false",
+}
+"""What servers on several cards have in their environment.
+
+NVLink multicast is off: a program that fails with it can put the cards out of service for others. Another server that
+starts on the same cards may have filled one before the other, which would be taken for a fault.
+"""
+
 
 def common(most_requests: int) -> tuple[str, ...]:
     """Options of every server; it decodes up to ``most_requests`` requests at once, all of them with CUDA graphs."""
@@ -59,12 +71,14 @@ class Server:
         environment: Mapping[str, str],
         *,
         most_requests: int = MOST_REQUESTS,
+        tp: int = 1,
     ) -> None:
-        """``environment`` is added to this process's own; SGLang is found on its ``PYTHONPATH``."""
+        """A server on ``tp`` cards; ``environment`` is added to this process's own, whose ``PYTHONPATH`` has SGLang."""
         self.log, self.port = log, port
-        launch = [sys.executable, "-m", "sglang.launch_server", "--port", str(port)]
+        launch = [sys.executable, "-m", "sglang.launch_server", "--port", str(port), "--tp-size", str(tp)]
         self.command = [*launch, *common(most_requests), *options]
-        self.environment = {**os.environ, "SGLANG_ENABLE_SPEC_V2": "1", **environment}
+        several = {} if tp == 1 else SEVERAL_CARDS
+        self.environment = {**os.environ, "SGLANG_ENABLE_SPEC_V2": "1", **several, **environment}
         self.process: subprocess.Popen | None = None
         self.start_seconds = 0.0
 
@@ -122,6 +136,12 @@ class Server:
         if status != 200:
             raise ServerError(f"{values} refused: {answer}")
 
+    def abort_all(self) -> None:
+        """End every request that it has; raise ServerError if it refuses."""
+        status, answer = self.ask("/abort_request", {"rid": "", "abort_all": True})
+        if status != 200:
+            raise ServerError(f"no abort: {answer}")
+
     def running(self) -> int:
         """Requests that are being decoded."""
         (load,) = self.ask("/v1/loads")[1]["loads"]
@@ -137,8 +157,11 @@ class Server:
 
     def tiers(self) -> list[dict]:
         """Steps, seconds and GiB that each tier took to build, from the log."""
+        # Every rank says so; the first one speaks for all.
         found = re.findall(
-            r"tier of (\d+) steps is ready. Time elapsed: ([\d.]+) s. mem usage=([-\d.]+) GB", self.log.read_text()
+            r"\[[-\d :]+(?: TP0)?\] Speculation tier of (\d+) steps is ready. "
+            r"Time elapsed: ([\d.]+) s. mem usage=([-\d.]+) GB",
+            self.log.read_text(),
         )
         return [{"steps": int(steps), "seconds": float(s), "gib": float(gib)} for steps, s, gib in found]
 

@@ -26,8 +26,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import models
 import speed_files
 import speed_servers
+from command_line import WRONG
 from server import ServerError, side_by_side
-from speed_options import WRONG, parser, plan_of
+from speed_options import parser, plan_of
 from speed_plan import START_SECONDS, Plan, minutes, seconds, steps_seconds
 from speed_run import STEPPED, OutOfTimeError, Run
 from speed_servers import BASE, PATCHED, STOCK, Settings

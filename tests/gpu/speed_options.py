@@ -2,24 +2,14 @@
 
 import argparse
 from pathlib import Path
-from typing import NoReturn
 
+from command_line import Parser
 from models import CONTEXT
 from speed_plan import KV_TOKENS, LEVELS, MOST_REQUESTS, PHASES, Plan, stepped
 
 from blackwell.bench.errors import BenchError
 from blackwell.bench.points import ARMS, DYNAMIC
 from blackwell.bench.workload import Workload
-
-WRONG = 2
-
-
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one sentence."""
-
-    def error(self, message: str) -> NoReturn:
-        """Exit with 2."""
-        self.exit(WRONG, f"{self.prog}: {message}\n")
 
 
 def parser(description: str) -> argparse.ArgumentParser:

@@ -61,6 +61,7 @@ def made(settings: Settings, wanted: Sequence[str], models: Path, logs: Path) ->
             options[name],
             _environment(name, settings, models),
             most_requests=MOST_REQUESTS,
+            tp=settings.tp,
         )
         for number, name in enumerate(options)
         if name in wanted
@@ -71,7 +72,7 @@ def _options(name: str, settings: Settings, models: Path) -> tuple[str, ...]:
     # A share of what is free when a server starts: all of them start at once, and the KV cache has its own bound.
     dense = dense_options(models, memory=str(settings.memory), draft=False)
     # A server that has nothing to do would otherwise keep a processor busy that another one's launches need.
-    options = (*dense, "--max-total-tokens", str(KV_TOKENS), "--tp-size", str(settings.tp), "--sleep-on-idle")
+    options = (*dense, "--max-total-tokens", str(KV_TOKENS), "--sleep-on-idle")
     policy = ("--speculative-load-policy", POLICY) if name == PATCHED else ()
     return options if name == BASE else (*options, *dense_speculation(models), *policy)
 

@@ -69,14 +69,11 @@ class TiersCase(unittest.TestCase):
 
     def schedule(self, *steps: object):
         """Give the next decode rounds these steps; a list among them is repeated for ever."""
-        fresh = self.steer / "schedule.new"
-        fresh.write_text(json.dumps(steps))
-        fresh.rename(self.steer / "schedule")
+        self.force(steps)
 
     def release(self):
         """Let the policy decide again."""
         if self.policy:
-            self.schedule()
             self.force(None)
 
     def force(self, steps: object):

@@ -74,7 +74,6 @@ FIXTURES: Mapping[str, Model] = {
         {
             **EAGLE3,
             "draft_vocab_size": sum(map(counting.attending_draft_knows, range(counting.VOCABULARY))),
-            "num_attention_heads": weights.ATTENDING_HEADS,
             "num_key_value_heads": 1,
             "head_dim": weights.ATTENDING_HEAD_SIZE,
         },

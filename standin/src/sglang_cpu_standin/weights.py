@@ -13,9 +13,11 @@ import torch
 from sglang_cpu_standin import counting
 
 HIDDEN = 64
-HEADS = 4
+HEADS = 8
+"""Query heads of all models: 2, 4 or 8 tensor-parallel ranks can share them."""
+
 KV_HEADS = 2
-HEAD_SIZE = HIDDEN // HEADS
+HEAD_SIZE = 16
 MLP_SIZE = 2 * HIDDEN
 TARGET_LAYERS = 4
 CIRCLES = (HIDDEN - 2) // 2
@@ -23,11 +25,8 @@ CIRCLES = (HIDDEN - 2) // 2
 BY_TARGET, BY_DRAFT = 2 * CIRCLES, 2 * CIRCLES + 1
 """The two last values of the attending draft's states: the root of 2 is the one that tells where the state is from."""
 
-ATTENDING_HEADS = 1 + len(counting.DISTANCES)
-"""Query heads of the attending draft: one reads its own position, the others one distance each. One KV head."""
-
 ATTENDING_HEAD_SIZE = 2 * HIDDEN
-"""A value of the attending draft holds the embedding of the token and the state, as they are."""
+"""A value of the attending draft holds the embedding of the token and the state, as they are. It has one KV head."""
 
 CONTEXT = 4096
 """Longest sequence in tokens."""
@@ -151,7 +150,7 @@ def circles_of(number: int) -> torch.Tensor:
 
 
 def _picking_attention(prefix: str) -> Tensors:
-    """Return attention in which each head takes the value at one distance, as it is.
+    """Return attention in which a head takes the value at one distance, as it is; heads beyond these are not read.
 
     The key is the same at every position before it is turned by the position, and a query is turned back by the head's
     distance. Both come from the state's last values, since the states of draft steps must be turned back further.
@@ -171,7 +170,9 @@ def _picking_attention(prefix: str) -> Tensors:
         return read
 
     distances = (0, *counting.DISTANCES)
-    out = torch.zeros(HIDDEN, ATTENDING_HEADS, ATTENDING_HEAD_SIZE)
+    queries = torch.zeros(HEADS * ATTENDING_HEAD_SIZE, 2 * HIDDEN)
+    queries[: len(distances) * ATTENDING_HEAD_SIZE] = torch.cat([turned_back(distance) for distance in distances])
+    out = torch.zeros(HIDDEN, HEADS, ATTENDING_HEAD_SIZE)
     values = torch.arange(HIDDEN)
     out[values, 0, HIDDEN + values] = -1
     out[BY_DRAFT, 0, HIDDEN - 1] = math.sqrt(2)
@@ -183,7 +184,7 @@ def _picking_attention(prefix: str) -> Tensors:
             elif back == distance + 2:
                 out[mine, head, HIDDEN + mine] = 1
     return {
-        f"{prefix}q_proj.weight": torch.cat([turned_back(distance) for distance in distances]),
+        f"{prefix}q_proj.weight": queries,
         f"{prefix}k_proj.weight": turned_back(0),
         f"{prefix}v_proj.weight": torch.eye(ATTENDING_HEAD_SIZE),
         f"{prefix}o_proj.weight": out.flatten(1),
