@@ -16,9 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
 import aiohttp
 import models
 import ranks
+import savings
 import scenarios
 from command_line import WRONG, Parser
 from server import ServerError
@@ -36,7 +39,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "ranks": ranks.ranks,
 }
 
-COMPARED: Mapping[str, Callable[..., dict]] = {"untouched": scenarios.untouched, "held-plain": scenarios.held_plain}
+COMPARED: Mapping[str, Callable[..., dict]] = {"untouched": scenarios.untouched, "savings": savings.savings}
 """Scenarios that need the stock package too."""
 
 

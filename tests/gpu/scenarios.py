@@ -13,10 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import profiles
 from clients import prompts, together
 from models import STANDIN
-from server import RANDOM_WEIGHTS, STEPS, Server, ServerError, side_by_side, speculation
+from server import RANDOM_WEIGHTS, STEPS, Server, ServerError, speculation
 
 PROBE = Path(__file__).resolve().parents[1] / "patches" / "probe"
 
@@ -273,80 +272,6 @@ def untouched(place: Place, trees: Mapping[str, str]) -> dict:
         "same_tokens": stock["tokens"] == patched["tokens"],
         "added_fields": sorted(set(patched["fields"]) - set(stock["fields"])),
         "failed": {name: result["failed"] for name, result in results.items()},
-    }
-
-
-LEVELS = (1, 10, 30, 100)
-"""Clients at once where speed is compared."""
-
-MOST_REQUESTS = 128
-KV_TOKENS = ("--max-total-tokens", "65536")
-"""Both for the largest of the levels. Two servers that start at once share a card, so that the KV cache is given in
-tokens."""
-
-PASSES = 4
-"""Over the levels; the first warms up and does not count."""
-
-PROFILED = (1, 10)
-"""Clients at once where rounds are profiled."""
-
-SAVINGS = ("write-each-round", "draft-prefill", "host-waits")
-"""What the probe can take out of the server that is held plain; an arm each."""
-
-
-def held_plain(place: Place, trees: Mapping[str, str]) -> dict:
-    """Output tokens/s of the patched server held in the tier of 0 steps, beside a stock one that never speculates.
-
-    The 8B model twice on one card. Passes alternate between the stock server, the patched one and the patched one with
-    one of its savings taken out.
-    """
-    never = (*dense_options(place.models, memory="0.8", draft=False), *KV_TOKENS)
-    threshold = ("--speculative-disable-batch-threshold", str(THRESHOLD))
-    options = (*never, *dense_speculation(place.models), *threshold)
-    steer = place.out / "steer-held"
-    steer.mkdir()
-    environment = {**SIMULATED, **probed(place, steer, trees["patched"])}
-    speeds: dict[str, dict[int, list[float]]] = {}
-    base, held = (
-        Server(
-            place.out / f"held-{name}.log",
-            place.port + ports,
-            words,
-            variables,
-            most_requests=MOST_REQUESTS,
-            tp=place.tp,
-        )
-        for name, ports, words, variables in (
-            ("base", 0, never, {"PYTHONPATH": trees["stock"]}),
-            ("plain", 100, options, environment),
-        )
-    )
-    with side_by_side(base, held):
-        held.change(speculative_force_steps=0)
-        servers = {"base": base, "plain": held}
-        arms = {**servers, **dict.fromkeys(SAVINGS, held)}
-        for turn in range(PASSES):
-            for clients in LEVELS:
-                total = 2 * clients + 2
-                asked = list(zip(prompts(total, clients, tokens=256), lengths(total, clients), strict=True))
-                for name, server in arms.items():
-                    if name in SAVINGS:
-                        (steer / name).touch()
-                    speed = tokens_per_second(together(server.port, clients, asked))
-                    (steer / name).unlink(missing_ok=True)
-                    if turn:
-                        speeds.setdefault(name, {}).setdefault(clients, []).append(speed)
-        profiled = {
-            name: {str(c): profiles.of_decoding(server, c, place.out / f"profile-{name}-{c}") for c in PROFILED}
-            for name, server in servers.items()
-        }
-    medians = {name: {c: statistics.median(v) for c, v in levels.items()} for name, levels in speeds.items()}
-    return {
-        "profiles": profiled,
-        "tok_s": {name: {str(c): round(v, 1) for c, v in levels.items()} for name, levels in medians.items()},
-        "ratio": {
-            name: {str(c): round(levels[c] / medians["base"][c], 3) for c in LEVELS} for name, levels in medians.items()
-        },
     }
 
 

@@ -8,7 +8,8 @@ tensor-parallel ranks before the same round.
 ``full-extend``, there when the server starts, has the full draft extend keep it up. With ``decisions``, there when the
 server starts, each rank notes its rounds in ``decisions-<rank>``, which ``decisions.py`` reads.
 
-Each of ``COSTS`` takes one saving of plain rounds out while its file is there, so that its worth can be measured.
+Each of ``COSTS`` takes one saving of the rounds with few draft steps out while its file is there, so that its worth can
+be measured.
 """
 
 import dataclasses
@@ -86,22 +87,34 @@ def steer_draft_kv(module):
         module.DraftKVWriter.of = classmethod(lambda _class, _runner: None)
 
 
-COSTS = ("write-each-round", "draft-prefill", "host-waits")
+COSTS = ("write-each-round", "draft-prefill", "host-waits", "eager-rounds", "eager-extend")
+WRITE_EACH_ROUND, DRAFT_PREFILL, HOST_WAITS, EAGER_ROUNDS, EAGER_EXTEND = COSTS
 
 
 def add_costs(module):
     tiers, backlog = module.SpecTiers, module.DraftKVBacklog
     can_fill, is_due, decode = tiers.can_fill, backlog.is_due.fget, tiers.decode_plainly
-    write_each_round, draft_prefill, host_waits = COSTS
-    tiers.can_fill = lambda self, batch: not is_there(draft_prefill) and can_fill(self, batch)
-    backlog.is_due = property(lambda self: is_there(write_each_round) or is_due(self))
+    tiers.can_fill = lambda self, batch: not is_there(DRAFT_PREFILL) and can_fill(self, batch)
+    backlog.is_due = property(lambda self: is_there(WRITE_EACH_ROUND) or is_due(self))
 
     def decode_plainly(self, batch):
         result = decode(self, batch)
-        result.next_draft_input.lens_on_host = not is_there(host_waits)
+        result.next_draft_input.lens_on_host = not is_there(HOST_WAITS)
         return result
 
     tiers.decode_plainly = decode_plainly
+
+
+def run_rounds_eagerly(module):
+    runner = module.CudaGraphRunner
+    can_run = runner.can_run
+    runner.can_run = lambda self, batch: not (self.is_plain_decode and is_there(EAGER_ROUNDS)) and can_run(self, batch)
+
+
+def run_extend_eagerly(module):
+    runner = module.EAGLEDraftExtendCudaGraphRunner
+    can_run = runner.can_run
+    runner.can_run = lambda self, batch: not is_there(EAGER_EXTEND) and can_run(self, batch)
 
 
 def change_tiers(module):
@@ -112,6 +125,8 @@ def change_tiers(module):
 
 hooks.arm(
     {
+        "sglang.srt.model_executor.cuda_graph_runner": run_rounds_eagerly,
+        "sglang.srt.speculative.eagle_draft_extend_cuda_graph_runner": run_extend_eagerly,
         "sglang.srt.speculative.spec_tiers": change_tiers,
         "sglang.srt.speculative.load_policy": steer_rounds,
         "sglang.srt.speculative.draft_kv": steer_draft_kv,
