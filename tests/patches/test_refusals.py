@@ -9,6 +9,7 @@ from unittest import mock
 
 from sglang.srt.server_args import prepare_server_args
 from sglang.srt.speculative.load_policy import LoadPolicyError
+from sglang.srt.speculative.load_policy_support import policy_of
 from sglang_cpu_standin import models
 
 THRESHOLD = "--speculative-disable-batch-threshold=4"
@@ -39,6 +40,13 @@ class Refusals(unittest.TestCase):
     def test_a_threshold_and_a_policy_are_taken(self):
         self.assertEqual(self.accept(THRESHOLD).speculative_disable_batch_threshold, 4)
         self.assertEqual(self.accept(f"--speculative-load-policy={POLICY}").speculative_load_policy, POLICY)
+
+    def test_a_file_is_read_once_for_all_ranks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "policy.json"
+            path.write_text(f"\n{POLICY}\n")
+            args = self.accept(f"--speculative-load-policy={path}")
+        self.assertEqual(policy_of(args), policy_of(self.accept(f"--speculative-load-policy={POLICY}")))
 
     def test_the_default_is_none(self):
         args = self.accept()
