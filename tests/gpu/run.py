@@ -7,7 +7,6 @@ import argparse
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import traceback
@@ -19,6 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import aiohttp
+import machine
 import models
 import ranks
 import savings
@@ -41,29 +41,6 @@ SCENARIOS: Mapping[str, Scenario] = {
 
 COMPARED: Mapping[str, Callable[..., dict]] = {"untouched": scenarios.untouched, "savings": savings.savings}
 """Scenarios that need the stock package too."""
-
-
-SHARED_BY = (1, 2, 4, 8)
-"""Numbers of cards that can share the models: these divide the attention heads of all of them."""
-
-
-def cards() -> list[str]:
-    """Name and driver of each card; empty if there is no driver."""
-    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    try:
-        said = subprocess.run(query, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return []
-    return said.stdout.splitlines() if said.returncode == 0 else []
-
-
-def problem(tp: int, there: int) -> str | None:
-    """What is wrong with ``--tp`` on a machine with ``there`` cards, in a sentence; None if nothing is."""
-    if tp not in SHARED_BY:
-        return f"--tp is {tp}, and the models can be shared by {', '.join(map(str, SHARED_BY))} cards"
-    if tp > there:
-        return f"--tp is {tp}, and nvidia-smi shows {there} cards"
-    return None
 
 
 def tree() -> str:
@@ -89,8 +66,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line: exits with 1 if a scenario failed, 2 if an option is wrong."""
     options = parser().parse_args(arguments)
-    there = cards()
-    if wrong := problem(options.tp, len(there)):
+    there = machine.cards()
+    if wrong := machine.problem(options.tp, len(there)):
         sys.stderr.write(f"run.py: {wrong}\n")
         return WRONG
     options.out.mkdir(parents=True, exist_ok=True)

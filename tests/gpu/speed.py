@@ -12,7 +12,6 @@ failed, 2 if an option is wrong, 3 if the time was up.
 import argparse
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+import machine
 import models
 import speed_files
 import speed_servers
@@ -55,16 +55,6 @@ def trees(stock: str, wanted: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def gpu() -> str:
-    """Name of the first card; empty if there is no driver."""
-    query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    try:
-        lines = subprocess.run(query, capture_output=True, text=True, check=False).stdout.splitlines()
-    except FileNotFoundError:
-        return ""
-    return lines[0].strip() if lines else ""
-
-
 def say(line: str) -> None:
     """Show a line of progress with the time of day."""
     sys.stdout.write(f"{time.strftime('%H:%M:%S')} {line}\n")
@@ -85,13 +75,15 @@ def estimate(plan: Plan, wanted: Sequence[str], *, steps: bool) -> str:
     )
 
 
-def begun(options: argparse.Namespace, plan: Plan, hashes: Mapping[str, str], card: str) -> speed_files.Kept:
-    """What OUT has of this comparison; raises BenchError if it has another one."""
+def begun(options: argparse.Namespace, plan: Plan, hashes: Mapping[str, str], cards: list[str]) -> speed_files.Kept:
+    """What OUT has of this comparison; raises BenchError if it has another one, or if there are too few cards."""
+    if wrong := machine.problem(options.tp, len(cards)):
+        raise BenchError(wrong)
     what = {
         "workload": asdict(plan.workload),
         "tp": options.tp,
         "acceptance_by_steps": options.acceptance_by_steps,
-        "gpu": card,
+        "gpu": machine.used(cards, options.tp),
         "commit": options.commit,
         "patch_tree": hashes.get(PATCHED, ""),
     }
@@ -149,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.write("".join(f"{name}\n" for name in [*plan.calibration(), *plan.points()]))
             return 0
         hashes = trees(options.stock, wanted)
-        kept = begun(options, plan, hashes, gpu())
+        kept = begun(options, plan, hashes, machine.cards())
     except (BenchError, OSError) as error:
         sys.stderr.write(f"speed.py: {error}\n")
         return WRONG

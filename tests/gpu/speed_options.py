@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from command_line import Parser
+from machine import not_shared
 from models import CONTEXT
 from speed_plan import KV_TOKENS, LEVELS, MOST_REQUESTS, PHASES, Plan, stepped
 
@@ -65,6 +66,7 @@ def _workload(options: argparse.Namespace) -> Workload:
 def problems(options: argparse.Namespace) -> list[str]:
     """What is wrong with the options, a sentence each; empty if nothing is."""
     found = [f"--{name} is {value}, not above 0" for name, value in _positive(options) if value <= 0]
+    found += [wrong] if (wrong := not_shared(options.tp)) else []
     found += [f"--arms: {arm} is none of {', '.join(ARMS)}" for arm in options.arms if arm not in ARMS]
     found += [f"--levels: {level} is no number of clients from 1" for level in options.levels if level < 1]
     found += [
@@ -96,6 +98,6 @@ def problems(options: argparse.Namespace) -> list[str]:
 
 
 def _positive(options: argparse.Namespace) -> list[tuple[str, float]]:
-    names = ("repeats", "window", "lives", "prompt-tokens", "new-tokens", "tp", "memory", "port")
+    names = ("repeats", "window", "lives", "prompt-tokens", "new-tokens", "memory", "port")
     values = [(name, getattr(options, name.replace("-", "_"))) for name in names]
     return values if options.seconds_budget is None else [*values, ("seconds-budget", options.seconds_budget)]

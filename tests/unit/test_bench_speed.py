@@ -47,7 +47,7 @@ def run(gpu, capsys, *arguments):
         (["--arms", "dynamic", "full"], "--arms: dynamic needs full and plain, by which its threshold is found"),
         (["--repeats", "0"], "--repeats is 0, not above 0"),
         (["--seconds-budget", "0"], "--seconds-budget is 0.0, not above 0"),
-        (["--tp", "0"], "--tp is 0, not above 0"),
+        (["--tp", "3"], "--tp is 3, and the models can be shared by 1, 2, 4, 8 cards"),
         (["--memory", "1"], "--memory is 1.0, not a share below 1"),
         (
             ["--mixed", "--new-tokens", "256"],
@@ -383,3 +383,13 @@ def test_the_threshold_of_the_calibration_is_set_and_the_step_load_has_no_hyster
     steps = json.loads((it.out / "steps.json").read_text())
     assert list(steps["results"])[-1] == "dynamic_without_hysteresis"
     assert it.patched.changes[-1]["speculative_load_policy"]["dwell"] == 1
+
+
+def test_more_cards_than_there_are_are_refused_before_anything_starts(gpu, capsys, tmp_path, monkeypatch):
+    stock, patched = package(tmp_path / "stock", patched=False), package(tmp_path / "patched", patched=True)
+    monkeypatch.setenv("PYTHONPATH", patched)
+    monkeypatch.setattr(gpu.speed.machine, "cards", lambda: ["NVIDIA H200, 580.1"] * 2)
+    out = tmp_path / "out"
+    said = "speed.py: --tp is 4, and nvidia-smi shows 2 cards\n"
+    assert run(gpu, capsys, out, "--stock", stock, "--tp", "4") == (2, "", said)
+    assert not out.exists()

@@ -11,7 +11,9 @@ import pytest
 def gpu(load):
     """The program's modules."""
     run = load("tests/gpu/run.py")
-    return SimpleNamespace(run=run, **{name: __import__(name) for name in ("models", "ranks", "scenarios", "server")})
+    return SimpleNamespace(
+        run=run, **{name: __import__(name) for name in ("machine", "models", "ranks", "scenarios", "server")}
+    )
 
 
 @pytest.fixture
@@ -53,6 +55,18 @@ def test_a_wrong_number_of_cards_is_said_before_anything_is_made(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("there", "tp", "said"),
+    [
+        (["NVIDIA H200, 580.1"] * 2, 1, "NVIDIA H200"),
+        (["NVIDIA H200, 580.1"] * 2, 2, "2 x NVIDIA H200"),
+        ([], 1, ""),
+    ],
+)
+def test_the_cards_that_are_used(gpu, there, tp, said):
+    assert gpu.machine.used(there, tp) == said
+
+
 def test_the_help_names_the_scenario_and_the_option(gpu, capsys):
     with pytest.raises(SystemExit) as stopped:
         gpu.run.main(["--help"])
@@ -64,12 +78,12 @@ def test_the_help_names_the_scenario_and_the_option(gpu, capsys):
 
 def test_a_card_is_named_once_however_many_there_are(gpu, nvidia_smi):
     nvidia_smi(2)
-    assert gpu.run.cards() == ["NVIDIA H200, 580.1"] * 2
+    assert gpu.machine.cards() == ["NVIDIA H200, 580.1"] * 2
 
 
 @pytest.mark.parametrize("cards", [1, 2, 4, 8])
 def test_every_model_can_be_shared_by_every_number_of_cards(gpu, cards):
-    assert cards in gpu.run.SHARED_BY
+    assert cards in gpu.machine.SHARED_BY
     for name, config in gpu.models.MODELS.items():
         assert config["num_attention_heads"] % cards == 0, name
         assert config["num_key_value_heads"] % cards == 0 or cards % config["num_key_value_heads"] == 0, name
