@@ -22,6 +22,11 @@ class Node:
     gain: Interval
     spread: float = 0.0
 
+    @property
+    def size(self) -> int:
+        """The whole number that levels of one node have in common."""
+        return round(self.batch)
+
 
 def curve(rows: Sequence[Mapping], above: str, below: str, batches: Mapping[int, Batch]) -> list[Node]:
     """The nodes of ``above`` over ``below``, by rising batch.
