@@ -49,6 +49,11 @@ def test_levels_that_a_full_server_runs_alike_are_one_node():
     assert second.gain.middle == pytest.approx(math.log(6) / 2)
 
 
+def test_a_node_is_where_its_batch_is_not_where_its_clients_are():
+    rows = pair(50) + pair(50, repeat=2) + pair(100, batch=96) + pair(250, batch=90)
+    assert [(node.clients, node.batch) for node in nodes(rows)] == [((50,), 50), ((250,), 90), ((100,), 96)]
+
+
 def test_arms_that_a_limit_keeps_apart_are_not_compared():
     rows = points({"full": {10: 2.0, 100: 0.4}})
     held = [row | {"running_batch": 48} if (row["arm"], row["c"]) == ("full", 100) else row for row in rows]
