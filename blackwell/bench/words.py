@@ -28,7 +28,7 @@ def explained(derived: Derived) -> list[str]:
 
 def _crossover(found: Crossover, nodes: Sequence[Node]) -> str:
     first, last = nodes[0].size, nodes[-1].size
-    lost = "not certainly lost at any measured" if found.lost is None else f"certainly not from {found.lost} on"
+    lost = "not certainly lost at any measured batch" if found.lost is None else f"certainly not from {found.lost} on"
     if found.point == NEVER:
         is_certain = found.lost is not None and found.lost <= first
         return f"speculation never pays: measured {_span(first, last)}" + ("" if is_certain else f" ({lost})")

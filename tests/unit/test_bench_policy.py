@@ -216,7 +216,7 @@ def test_marked_points_do_not_count_and_levels_without_others_are_told():
         (
             {"full": {10: 1.5, 30: 1.0}},
             [
-                "speculation pays up to a batch of 29 (certain up to 29, not certainly lost at any measured)",
+                "speculation pays up to a batch of 29 (certain up to 29, not certainly lost at any measured batch)",
                 "the policy: all draft steps up to 29, no speculation above (margin 2, dwell 16)",
             ],
         ),
@@ -286,7 +286,7 @@ def with_nodes(*nodes):
         (
             [node(4, 0.5, 1.5, 4.0), node(16, 0.25, 0.5, 1.2)],
             [
-                "speculation pays up to a batch of 6 (certain nowhere, not certainly lost at any measured)",
+                "speculation pays up to a batch of 6 (certain nowhere, not certainly lost at any measured batch)",
                 "the points are too noisy to tell between 4 and 16: more repeats",
             ],
         ),
@@ -294,7 +294,7 @@ def with_nodes(*nodes):
             # Half-way from 3 to 48 is 12, which the logarithms make a little more.
             [node(3, 2.0, 4.0, 8.0), node(48, 0.5, 0.8, 2.0)],
             [
-                "speculation pays up to a batch of 32 (certain up to 11, not certainly lost at any measured)",
+                "speculation pays up to a batch of 32 (certain up to 11, not certainly lost at any measured batch)",
                 "the points are too noisy to tell between 12 and 48: more repeats",
             ],
         ),
@@ -308,7 +308,7 @@ def with_nodes(*nodes):
         (
             [node(4, 0.5, 0.9, 2.0)],
             [
-                "speculation never pays: measured at a batch of 4 (not certainly lost at any measured)",
+                "speculation never pays: measured at a batch of 4 (not certainly lost at any measured batch)",
                 "the points are too noisy to tell at 4: more repeats",
             ],
         ),
@@ -329,7 +329,7 @@ def test_the_points_that_were_recorded_on_an_h200():
     }
     assert load_policy.problems(derived.policy, 3, 256) == []
     assert words.explained(derived) == [
-        "speculation pays up to a batch of 73 (certain up to 18, not certainly lost at any measured)",
+        "speculation pays up to a batch of 73 (certain up to 18, not certainly lost at any measured batch)",
         "the points are too noisy to tell between 19 and 247: more repeats",
         "the points are too noisy to tell all draft steps from 2 draft steps between 2 and 219: more repeats",
         "the points are too noisy to tell 2 draft steps from no speculation between 38 and 139: more repeats",
