@@ -97,7 +97,7 @@ def test_a_server_without_a_draft(host):
         (lambda file: file.write_bytes(b"b" + b"a" * 299999), "model.safetensors"),
         (lambda file: file.write_bytes(b"a" * 299999), "model.safetensors"),
         (lambda file: file.write_bytes(b"{ }"), "config.json"),
-        (lambda file: file.rename(file.with_name("other.json")), "config.json"),
+        (lambda file: file.rename(file.with_name("another.json")), "config.json"),
     ],
 )
 def test_another_model_under_the_same_path_is_another(host, change, file):

@@ -120,7 +120,7 @@ def test_two_unknown_parts_are_the_same_whatever_hides_them_and_are_named():
 
 
 def test_what_json_cannot_tell_apart_is_the_same():
-    assert made({"levels": (1, 2)}).digest == made({"levels": [1, 2]}).digest
+    assert made({"levels": (1, 2)}) == made({"levels": [1, 2]})
     assert made({"levels": 1}).digest != made({"levels": True}).digest
     assert differences(made({"levels": 1}), made({"levels": True})) == ["levels was 1, it is true"]
 
