@@ -14,7 +14,9 @@ from .errors import BenchError
 
 NOUNS: Mapping[str, tuple[str, bool]] = {
     "model": ("the model", False),
+    "model_files": ("the files of the model", True),
     "draft": ("the draft", False),
+    "draft_files": ("the files of the draft", True),
     "gpus": ("the GPUs", True),
     "topology": ("the topology of the GPUs", False),
     "driver": ("the driver", False),

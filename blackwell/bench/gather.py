@@ -70,8 +70,8 @@ def gather(pid: int, answer: str | Unknown, workload: Mapping[str, Any], host: H
     return made(
         {
             **_cards(host),
-            "model": _model(server, "model_path", "revision"),
-            "draft": _model(server, "speculative_draft_model_path", "speculative_draft_model_revision"),
+            **_model(server, "model", "model_path", "revision"),
+            **_model(server, "draft", "speculative_draft_model_path", "speculative_draft_model_revision"),
             "cuda_runtime": _then(lambda found: _libraries(found, "libcudart.so"), maps),
             "nccl": _then(lambda found: _libraries(found, "libnccl.so"), maps),
             "nccl_environment": _then(lambda found: facts.environment(found, "NCCL_"), environ),
@@ -102,18 +102,22 @@ def _cards(host: Host) -> dict[str, Any]:
     }
 
 
-def _model(server: Mapping[str, Any] | Unknown, path: str, revision: str) -> str | Unknown | None:
+def _model(server: Mapping[str, Any] | Unknown, part: str, path: str, revision: str) -> dict[str, object]:
+    """A part for its name and one for its files: where those cannot be read, two models still differ by name."""
+    files = f"{part}_files"
     if isinstance(server, Unknown):
-        return server
+        return dict.fromkeys((part, files), server)
     if server.get(path) is None:
-        return None
-    folder = Path(server[path])
+        return dict.fromkeys((part, files))
+    at = f" at {server[revision]}" if server.get(revision) else ""
+    return {part: f"{server[path]}{at}", files: _content(Path(server[path]))}
+
+
+def _content(folder: Path) -> str | Unknown:
     try:
-        content = content_digest(folder)
+        return content_digest(folder)
     except OSError as error:
         return Unknown(f"{error.filename or folder} cannot be read: {error.strerror}")
-    at = f" at {server[revision]}" if server.get(revision) else ""
-    return f"{folder}{at} ({content})"
 
 
 def content_digest(folder: Path) -> str:

@@ -75,8 +75,10 @@ def test_the_fingerprint_of_a_server(host):
         "nccl": "2.27.3+cuda12.9 libnccl.so.2 (ecd05679adc66721)",
         "nccl_environment": {"NCCL_ALGO": "Ring"},
         "sglang_environment": {"SGLANG_X": "1"},
-        "model": f"{models}/target ({gather.content_digest(models / 'target')})",
-        "draft": f"{models}/draft at main ({gather.content_digest(models / 'draft')})",
+        "model": f"{models}/target",
+        "model_files": gather.content_digest(models / "target"),
+        "draft": f"{models}/draft at main",
+        "draft_files": gather.content_digest(models / "draft"),
         "sglang": "0.5.9",
         "patch_tree": "7ree",
         "flags": {"tp_size": 1},
@@ -86,7 +88,14 @@ def test_the_fingerprint_of_a_server(host):
 
 
 def test_a_server_without_a_draft(host):
-    assert taken(host, speculative_draft_model_path=None).parts["draft"] is None
+    found = taken(host, speculative_draft_model_path=None)
+    assert {name: found.parts[name] for name in ("draft", "draft_files")} == {"draft": None, "draft_files": None}
+
+
+def test_models_that_are_not_on_this_host_differ_by_name(host):
+    one, other = taken(host, model_path="org/llama"), taken(host, model_path="org/qwen")
+    assert list(one.unknown) == list(other.unknown) == ["model_files"]
+    assert one.digest != other.digest
 
 
 @pytest.mark.parametrize(
@@ -103,7 +112,7 @@ def test_a_server_without_a_draft(host):
 def test_another_model_under_the_same_path_is_another(host, change, file):
     before = taken(host)
     change(host.proc.parent / "models" / "target" / file)
-    assert taken(host).parts["model"] != before.parts["model"]
+    assert taken(host).parts["model_files"] != before.parts["model_files"]
 
 
 def test_a_host_without_a_card_has_a_fingerprint(host):
@@ -131,7 +140,7 @@ def test_what_cannot_be_read_is_unknown_with_its_reason(host):
         "cuda_runtime": "/usr/lib/libcudart.so.12 was replaced since the server loaded it",
         "nccl": f"{lib}/libnccl.so.2 cannot be read: No such file or directory",
         "patch_tree": "/server_info has no patch_tree",
-        "model": "org/llama cannot be read: No such file or directory",
+        "model_files": "org/llama cannot be read: No such file or directory",
     }
 
 

@@ -10,8 +10,10 @@ from blackwell.bench.errors import BenchError
 from blackwell.bench.fingerprint import Unknown, differences, made, parsed, unread
 
 PARTS = {
-    "model": "/models/llama (aa)",
-    "draft": "/models/eagle3 (bb)",
+    "model": "/models/llama",
+    "model_files": "aa",
+    "draft": "/models/eagle3",
+    "draft_files": "bb",
     "gpus": "8 x NVIDIA H200 (143771 MiB, 700.00 W)",
     "topology": {"GPU0-GPU1": "NV18"},
     "driver": "580.95",
@@ -62,10 +64,12 @@ def changed(**parts):
             "the server's flags changed: cuda_graph_bs was [1,2], it is [1]; tp_size was 8, it is 4",
         ),
         (
-            {"model": "/models/llama (cc)"},
-            "the model was /models/llama (aa), it is /models/llama (cc)",
+            {"model": "/models/qwen"},
+            "the model was /models/llama, it is /models/qwen",
         ),
-        ({"draft": None}, "the draft was /models/eagle3 (bb), it is none"),
+        ({"draft": None}, "the draft was /models/eagle3, it is none"),
+        ({"draft_files": "cc"}, "the files of the draft were bb, they are cc"),
+        ({"model_files": "cc"}, "the files of the model were aa, they are cc"),
         ({"workload": {"prompt_tokens": 512}}, "the workload changed: prompt_tokens was 256, it is 512"),
         ({"cards": ["one", "two"]}, "cards was unknown (it was not recorded), it is one, two"),
     ],
@@ -104,7 +108,7 @@ def test_a_part_that_is_not_known_is_no_part_that_is():
 
 def test_nothing_that_is_known_is_not_unknown():
     assert made({"draft": None}).digest != made({"draft": Unknown("no answer")}).digest
-    assert changed(draft=Unknown("no answer")) == ["the draft was /models/eagle3 (bb), it is unknown (no answer)"]
+    assert changed(draft=Unknown("no answer")) == ["the draft was /models/eagle3, it is unknown (no answer)"]
     assert changed(flags=Unknown("no answer")) == ["the server's flags were known, they are unknown (no answer)"]
     assert differences(made({"flags": {}}), made({"flags": Unknown("no answer")})) == [
         "the server's flags were none, they are unknown (no answer)"
