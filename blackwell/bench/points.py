@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import window
+from . import durable, window
 from .errors import BenchError
 from .records import Measurement
 
@@ -100,9 +100,7 @@ def recomputed(rows: Iterable[Mapping], measurements: Mapping[Name, Measurement]
 
 def write(file: Path, rows: Sequence[Mapping]) -> None:
     """Write rows as JSON, a line each; the file is never half written."""
-    beside = file.with_name(f".{file.name}.new")
-    beside.write_text("[\n" + ",\n".join(json.dumps(found) for found in rows) + "\n]\n", encoding="utf-8")
-    beside.replace(file)
+    durable.replace(file, ("[\n" + ",\n".join(json.dumps(found) for found in rows) + "\n]\n").encode())
 
 
 def read(file: Path) -> list[dict]:

@@ -4,9 +4,9 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 
+from . import durable
 from .errors import BenchError
 from .points import ARMS, Name
 from .records import Measurement, Poll, Record
@@ -14,18 +14,14 @@ from .records import Measurement, Poll, Record
 COMPRESSED = ".gz"
 
 
-def line(name: Name, measurement: Measurement) -> str:
-    """A point as one line, without a line feed."""
+def content(measurement: Measurement) -> dict:
+    """What a line of a point has beside its parameters, as JSON can hold it."""
     records = sorted(measurement.records, key=lambda record: (record.began, record.client))
-    point = {
-        "arm": name.arm,
-        "c": name.c,
-        "repeat": name.repeat,
+    return {
         "window": list(measurement.window),
         "polls": [[poll.at, poll.running, poll.queued] for poll in measurement.polls],
         "records": [_array(record) for record in records],
     }
-    return json.dumps(point, separators=(",", ":"))
 
 
 def _array(record: Record) -> list:
@@ -33,26 +29,22 @@ def _array(record: Record) -> list:
     return [*values, record.retracted] if record.retracted else values
 
 
-def append(file: Path, name: Name, measurement: Measurement) -> None:
-    """Add a point to an uncompressed file."""
-    with file.open("a", encoding="utf-8") as lines:
-        lines.write(line(name, measurement) + "\n")
+def pack(file: Path) -> None:
+    """Compress a file, whose name gets another ending; one that is not there stays as it is."""
+    if file.exists():
+        durable.replace(packed(file), _compressed(file.read_bytes()))
+        file.unlink()
 
 
-def trim(file: Path) -> None:
-    """Cut off what follows the last line feed of an uncompressed file: what a killed run had left unfinished."""
-    data = file.read_bytes()
-    whole = data.rfind(b"\n") + 1
-    if whole < len(data):
-        file.write_bytes(data[:whole])
+def unpack(file: Path) -> None:
+    """Undo ``pack``, unless there is an uncompressed file already."""
+    if packed(file).exists() and not file.exists():
+        durable.replace(file, _data(packed(file)))
 
 
-def write(file: Path, points: Mapping[Name, Measurement]) -> None:
-    """Write points into a file, compressed if its name says so; never half written."""
-    data = "".join(line(name, measurement) + "\n" for name, measurement in points.items()).encode()
-    beside = file.with_name(f".{file.name}.new")
-    beside.write_bytes(_compressed(data) if file.suffix == COMPRESSED else data)
-    beside.replace(file)
+def packed(file: Path) -> Path:
+    """The name of a file when it is compressed."""
+    return file.with_name(f"{file.name}{COMPRESSED}")
 
 
 def _compressed(data: bytes) -> bytes:
@@ -66,12 +58,9 @@ def _compressed(data: bytes) -> bytes:
 def read(file: Path) -> dict[Name, Measurement]:
     """The points of a file; raises BenchError, naming file and line, if one is cut off or of another shape."""
     try:
-        data = file.read_bytes()
-        text = (gzip.decompress(data) if file.suffix == COMPRESSED else data).decode()
-    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
+        text = _data(file).decode()
+    except UnicodeDecodeError as error:
         raise BenchError(f"{file} is cut off or not compressed text: {error}") from error
-    except OSError as error:
-        raise BenchError(f"{file} cannot be read: {error.strerror}") from error
     points: dict[Name, Measurement] = {}
     for number, found in enumerate(text.splitlines(), start=1):
         try:
@@ -82,6 +71,16 @@ def read(file: Path) -> dict[Name, Measurement]:
             raise BenchError(f"{file}: line {number} has {name} a second time")
         points[name] = measurement
     return points
+
+
+def _data(file: Path) -> bytes:
+    try:
+        data = file.read_bytes()
+        return gzip.decompress(data) if file.suffix == COMPRESSED else data
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise BenchError(f"{file} is cut off or not compressed text: {error}") from error
+    except OSError as error:
+        raise BenchError(f"{file} cannot be read: {error.strerror}") from error
 
 
 def _point(found: dict) -> tuple[Name, Measurement]:

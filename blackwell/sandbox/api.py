@@ -10,13 +10,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from blackwell import locks
 from blackwell.sandbox import (
     addresses,
     commands,
     filesystem,
     firewall,
     images,
-    locks,
     names,
     network,
     processes,

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from blackwell.sandbox import locks
+from blackwell import locks
 from blackwell.sandbox.commands import run, run_json
 from blackwell.sandbox.settings import PREFIX, Settings
 

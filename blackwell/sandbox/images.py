@@ -8,7 +8,8 @@ from collections import deque
 from contextlib import suppress
 from pathlib import Path
 
-from blackwell.sandbox import locks, mounts
+from blackwell import locks
+from blackwell.sandbox import mounts
 from blackwell.sandbox.commands import Say, wait_until
 from blackwell.sandbox.errors import SandboxError
 from blackwell.sandbox.recipe import File, Recipe

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
@@ -75,8 +75,13 @@ def estimate(plan: Plan, wanted: Sequence[str], *, steps: bool) -> str:
     )
 
 
-def begun(options: argparse.Namespace, plan: Plan, hashes: Mapping[str, str], cards: list[str]) -> speed_files.Kept:
-    """What OUT has of this comparison; raises BenchError if it has another one, or if there are too few cards."""
+def begun(
+    options: argparse.Namespace, plan: Plan, hashes: Mapping[str, str], cards: list[str]
+) -> AbstractContextManager[speed_files.Kept]:
+    """What OUT has of this comparison, for the length of a block.
+
+    Raises BenchError if it has another one, or if there are too few cards.
+    """
     if wrong := machine.problem(options.tp, len(cards)):
         raise BenchError(wrong)
     what = {
@@ -87,7 +92,7 @@ def begun(options: argparse.Namespace, plan: Plan, hashes: Mapping[str, str], ca
         "commit": options.commit,
         "patch_tree": hashes.get(PATCHED, ""),
     }
-    return speed_files.begin(options.out, what, resume=options.resume)
+    return speed_files.begun(options.out, what, resume=options.resume)
 
 
 def compare(options: argparse.Namespace, plan: Plan, kept: speed_files.Kept, hashes: Mapping[str, str]) -> int:
@@ -133,25 +138,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser(__doc__).parse_args(arguments)
     # As an exception, the signal also ends the servers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        plan = plan_of(options)
-        wanted = list(dict.fromkeys(speed_servers.server_of(arm) for arm in plan.arms))
-        if options.dry_run:
-            sys.stdout.write(estimate(plan, wanted, steps=not options.no_steps) + "\n")
-            sys.stdout.write("".join(f"{name}\n" for name in [*plan.calibration(), *plan.points()]))
-            return 0
-        hashes = trees(options.stock, wanted)
-        kept = begun(options, plan, hashes, machine.cards())
-    except (BenchError, OSError) as error:
-        sys.stderr.write(f"speed.py: {error}\n")
-        return WRONG
-    try:
-        return compare(options, plan, kept, hashes)
-    except (BenchError, ServerError, OSError) as error:
-        sys.stderr.write(f"speed.py: {error}\n")
-        return FAILED
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+    with ExitStack() as stack:
+        try:
+            plan = plan_of(options)
+            wanted = list(dict.fromkeys(speed_servers.server_of(arm) for arm in plan.arms))
+            if options.dry_run:
+                sys.stdout.write(estimate(plan, wanted, steps=not options.no_steps) + "\n")
+                sys.stdout.write("".join(f"{name}\n" for name in [*plan.calibration(), *plan.points()]))
+                return 0
+            hashes = trees(options.stock, wanted)
+            kept = stack.enter_context(begun(options, plan, hashes, machine.cards()))
+        except (BenchError, OSError) as error:
+            sys.stderr.write(f"speed.py: {error}\n")
+            return WRONG
+        try:
+            return compare(options, plan, kept, hashes)
+        except (BenchError, ServerError, OSError) as error:
+            sys.stderr.write(f"speed.py: {error}\n")
+            return FAILED
+        except KeyboardInterrupt:
+            return 128 + signal.SIGINT
 
 
 if __name__ == "__main__":

@@ -100,24 +100,26 @@ def test_rows_that_are_not_there(tmp_path):
     assert sentence(points.read, tmp_path / "no") == f"{tmp_path / 'no'} cannot be read: No such file or directory"
 
 
-@pytest.mark.parametrize("name", ["raw.jsonl", "raw.jsonl.gz"])
-def test_raw_records_are_written_and_read(tmp_path, name):
-    file = tmp_path / name
-    other = Name("base", 1, 3)
-    raw.write(file, {NAME: MEASURED, other: MEASURED})
+def line(name, measurement=MEASURED, **more):
+    """A line of raw records, as a store writes it."""
+    return json.dumps({"arm": name.arm, "c": name.c, "repeat": name.repeat, **more, **raw.content(measurement)}) + "\n"
+
+
+def test_raw_records_are_read_compressed_or_not_and_whatever_else_a_line_has(tmp_path):
+    file, other = tmp_path / "raw.jsonl", Name("base", 1, 3)
+    file.write_text(line(NAME) + line(other, fingerprint="aa", origin={}))
     found = raw.read(file)
     assert list(found) == [NAME, other]
     assert found[NAME].window == MEASURED.window
     assert found[NAME].polls == MEASURED.polls
     assert sorted(found[NAME].records, key=str) == sorted(RECORDS, key=str)
     assert points.row(NAME, found[NAME], ORIGIN) == ROW
+    raw.pack(file)
+    assert raw.read(tmp_path / "raw.jsonl.gz") == found
 
 
-def test_the_line_of_a_point():
-    assert json.loads(raw.line(NAME, MEASURED)) == {
-        "arm": "full",
-        "c": 2,
-        "repeat": 1,
+def test_what_a_line_has_of_a_measurement():
+    assert raw.content(MEASURED) == {
         "window": [2.0, 3.0],
         "polls": [[2.1, 2, 0], [2.3, 1, 0], [2.5, 2, 0]],
         "records": [
@@ -130,29 +132,33 @@ def test_the_line_of_a_point():
 
 
 def test_the_same_records_are_the_same_bytes(tmp_path):
-    one, other = tmp_path / "one.jsonl.gz", tmp_path / "other.jsonl.gz"
-    raw.write(one, {NAME: MEASURED})
-    raw.write(other, {NAME: Measurement(MEASURED.window, MEASURED.polls, RECORDS[::-1])})
-    assert one.read_bytes() == other.read_bytes()
-    assert one.read_bytes()[3:8] == b"\0\0\0\0\0"  # neither a name nor a time
+    for name, records in (("one", RECORDS), ("other", RECORDS[::-1])):
+        (tmp_path / name).write_text(line(NAME, Measurement(MEASURED.window, MEASURED.polls, records)))
+        raw.pack(tmp_path / name)
+    assert (tmp_path / "one.gz").read_bytes() == (tmp_path / "other.gz").read_bytes()
+    assert (tmp_path / "one.gz").read_bytes()[3:8] == b"\0\0\0\0\0"  # neither a name nor a time
 
 
-def test_points_are_added(tmp_path):
+def test_a_file_is_packed_and_unpacked(tmp_path):
     file = tmp_path / "raw.jsonl"
-    for repeat in (1, 2):
-        raw.append(file, Name("full", 2, repeat), MEASURED)
-    assert list(raw.read(file)) == [Name("full", 2, 1), Name("full", 2, 2)]
+    raw.pack(file)
+    raw.unpack(file)
+    assert list(tmp_path.iterdir()) == []
+    file.write_text("one\n")
+    raw.pack(file)
+    assert [found.name for found in tmp_path.iterdir()] == ["raw.jsonl.gz"]
+    raw.unpack(file)
+    assert file.read_text() == "one\n"
+    # What was added since it was unpacked stays.
+    file.write_text("one\ntwo\n")
+    raw.unpack(file)
+    assert file.read_text() == "one\ntwo\n"
 
 
-def test_a_line_that_was_cut_is_refused_and_can_be_trimmed(tmp_path):
+def test_a_line_that_was_cut_is_refused(tmp_path):
     file = tmp_path / "raw.jsonl"
-    line = raw.line(NAME, MEASURED)
-    file.write_text(f"{line}\n{line[:40]}")
+    file.write_text(line(NAME) + line(NAME)[:40])
     assert f"{file}: line 2 is cut off or holds no point of raw records: " in sentence(raw.read, file)
-    raw.trim(file)
-    assert list(raw.read(file)) == [NAME]
-    raw.trim(file)
-    assert list(raw.read(file)) == [NAME]
 
 
 @pytest.mark.parametrize(
@@ -172,17 +178,19 @@ def test_a_line_that_was_cut_is_refused_and_can_be_trimmed(tmp_path):
 )
 def test_a_line_of_another_shape_is_refused(tmp_path, change):
     file = tmp_path / "raw.jsonl"
-    file.write_text(json.dumps(json.loads(raw.line(NAME, MEASURED)) | change) + "\n")
+    file.write_text(json.dumps(json.loads(line(NAME)) | change) + "\n")
     assert f"{file}: line 1 is cut off or holds no point of raw records: " in sentence(raw.read, file)
 
 
 def test_other_files_that_hold_no_raw_records(tmp_path):
     file = tmp_path / "raw.jsonl.gz"
-    raw.write(file, {NAME: MEASURED})
-    file.write_bytes(file.read_bytes()[:-12])
+    file.write_bytes(gzip.compress(line(NAME).encode())[:-12])
     assert f"{file} is cut off or not compressed text: " in sentence(raw.read, file)
-    line = raw.line(NAME, MEASURED)
-    file.write_bytes(gzip.compress(f"{line}\n{line}\n".encode()))
+    file.write_bytes(b"\xff")
+    assert f"{file} is cut off or not compressed text: " in sentence(raw.read, file)
+    file.write_bytes(gzip.compress(b"\xff"))
+    assert f"{file} is cut off or not compressed text: " in sentence(raw.read, file)
+    file.write_bytes(gzip.compress(line(NAME).encode() * 2))
     assert sentence(raw.read, file) == f"{file}: line 2 has full at 2, repeat 1 a second time"
     file.unlink()
     assert sentence(raw.read, file) == f"{file} cannot be read: No such file or directory"

@@ -12,6 +12,7 @@ from bench_fake import serving
 
 from blackwell.bench import points, raw, table
 from blackwell.bench.errors import BenchError
+from blackwell.bench.fingerprint import made
 from blackwell.bench.load import Length
 from blackwell.bench.points import ARMS, Name, Origin
 from blackwell.bench.records import Measurement, Poll, Record
@@ -247,11 +248,13 @@ def runs(gpu, tmp_path, monkeypatch):
     """Makes runs that go on in one directory, against three fakes."""
     monkeypatch.setattr(gpu.speed_run, "PHASES", (Phase(1, 0.1), Phase(4, 0.1)))
     monkeypatch.setattr(gpu.speed_run, "WARM_UP", Length(0.05))
-    with ExitStack() as stack:
+    with ExitStack() as stack, ExitStack() as before:
         fakes = {name: stack.enter_context(serving(pace=200.0)) for name in ("base", "stock", "patched")}
 
         def begun(*, resume=False, patched=None, until=float("inf"), **plan):
-            kept = gpu.speed_files.begin(tmp_path, {"tp": 1}, resume=resume)
+            # The run before has ended, as far as the directory can tell.
+            before.close()
+            kept = before.enter_context(gpu.speed_files.begun(tmp_path, {"tp": 1}, resume=resume))
             kept.started({"base": {}})
             servers = {name: SimpleNamespace(url=fake.url) for name, fake in fakes.items()}
             servers["patched"] = patched or Patched(fakes["patched"])
@@ -312,11 +315,14 @@ def test_a_killed_run_keeps_what_it_has(runs):
     it.run.say = say
     with pytest.raises(KilledError):
         it.run.points()
-    # Killed while it wrote the next one.
+    # Killed before it wrote the row of one, and while it wrote the next one.
+    rows = points.read(it.out / "rows.json")
+    points.write(it.out / "rows.json", rows[:-1])
     with (it.out / "requests.jsonl").open("a") as lines:
-        lines.write(raw.line(Name("base", 4, 2), MEASURED) + "\n" + raw.line(Name("base", 1, 3), MEASURED)[:30])
+        lines.write('{"arm":"base","c":4,"repeat":2,"fingerpr')
     it = runs(resume=True, arms=("base",), repeats=3)
-    assert len(it.run.kept.compared.rows) == 3
+    assert it.run.kept.compared.rows == points.read(it.out / "rows.json") == rows
+    assert len(rows) == 3
     left = [Name("base", 4, 2), Name("base", 1, 3), Name("base", 4, 3)]
     assert it.run.kept.compared.missing(it.run.plan.points()) == left
 
@@ -338,8 +344,37 @@ def test_a_directory_that_holds_something(gpu, runs, tmp_path):
         runs()
     assert str(caught.value) == f"{tmp_path} holds rows.json already: name another directory, or go on with --resume"
     with pytest.raises(BenchError) as caught:
-        gpu.speed_files.begin(tmp_path, {"tp": 2}, resume=True)
-    assert str(caught.value) == f"{tmp_path} was measured with tp 1, not 2: name another directory"
+        gpu.speed_files.begun(tmp_path, {"tp": 2}, resume=True).__enter__()
+    assert str(caught.value) == (
+        f"{tmp_path}/requests.jsonl keeps 2 points of fingerprint {made({'tp': 1}).digest[:12]}, not counted here: "
+        "tp was 1, it is 2: name another directory"
+    )
+
+
+def test_two_runs_into_one_directory(gpu, runs, tmp_path):
+    runs(arms=("base",))
+    with pytest.raises(BenchError) as caught:
+        gpu.speed_files.begun(tmp_path, {"tp": 1}, resume=True).__enter__()
+    assert str(caught.value).startswith(f"{tmp_path} is being written by process {os.getpid()} since ")
+
+
+def test_points_that_do_not_say_what_they_were_measured_on(runs):
+    it = runs(arms=("base",), repeats=1)
+    it.run.kept.compared.store.add(Name("base", 1, 1), raw.content(MEASURED))
+    with pytest.raises(BenchError) as caught:
+        runs(resume=True)
+    assert str(caught.value) == "base at 1, repeat 1 does not say what it was measured on"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"starts": 1}'])
+def test_a_directory_that_does_not_say_which_servers_started(runs, text):
+    it = runs(arms=("base",), repeats=1)
+    it.run.points()
+    (it.out / "servers.json").write_text(text)
+    with pytest.raises(BenchError) as caught:
+        runs(resume=True)
+    said = "cannot be read: Expecting property name" if text == "{" else "does not say which servers started"
+    assert str(caught.value).startswith(f"{it.out}/servers.json {said}")
 
 
 def test_a_server_that_fails_ends_the_run_with_the_point(gpu, runs):
@@ -372,9 +407,8 @@ def test_the_threshold_of_the_calibration_is_set_and_the_step_load_has_no_hyster
     it = runs(arms=("full", "plain", "dynamic"), repeats=1)
     for level, full in ((1, 400.0), (4, 100.0)):
         for arm, speed in (("full", full), ("plain", 200.0)):
-            row = points.row(Name(arm, level, 1), MEASURED, Origin())
-            it.run.kept.calibration.rows.append(row | {"tok_s": speed, "marked": None})
-            it.run.kept.calibration.raw[Name(arm, level, 1)] = MEASURED
+            it.run.kept.calibration.add(Name(arm, level, 1), MEASURED, Origin())
+            it.run.kept.calibration.rows[-1] |= {"tok_s": speed, "marked": None}
     it.run.points()
     assert it.run.threshold == 1
     released = {"speculative_force_steps": None}
