@@ -14,6 +14,7 @@ import scenarios
 from scenarios import Place
 from server import Server, side_by_side
 from speed_plan import WARM_UP, Plan
+from speed_run import asked
 
 from blackwell.bench import load, window
 from blackwell.bench.order import interleaved
@@ -73,7 +74,7 @@ def savings(place: Place, trees: Mapping[str, str]) -> dict:
             patched.change(speculative_force_steps=arm.steps)
         url = base.url if arm.steps is None else patched.url
         with _without(steer, arm.saving):
-            return load.measure(url, clients, lambda client: PLAN.workload.stream(clients, repeat, client), length)
+            return load.measure(url, clients, asked(PLAN.workload, clients, repeat), length)
 
     with side_by_side(base, patched):
         result = summary(speeds(measure))

@@ -98,7 +98,7 @@ class Run:
 
     def _load(self, server: Running, name: Name, length: load.Length) -> Measurement:
         try:
-            return load.measure(server.url, name.c, self._asked(name.c, name.repeat), length)
+            return load.measure(server.url, name.c, asked(self.plan.workload, name.c, name.repeat), length)
         except LoadError as error:
             raise LoadError(f"{name}: {error}") from error
 
@@ -107,9 +107,6 @@ class Run:
         if server_of(arm) == PATCHED:
             apply(server, change(arm, self.threshold))
         return server
-
-    def _asked(self, level: int, repeat: int) -> Callable[[int], Iterator[Request]]:
-        return asked(self.plan.workload, level, repeat)
 
     def step_load(self) -> None:
         """Measure the load that steps, in some of the arms of the plan; raises OutOfTimeError."""

@@ -1,6 +1,5 @@
 """Two tensor-parallel ranks, each a scheduler of its own, decide the same in every round; every answer is right."""
 
-import threading
 import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
@@ -53,23 +52,11 @@ class Ranks(TiersCase):
         self.change(speculative_load_policy=POLICY)
 
     def test_tiers_that_are_forced_and_requests_that_are_aborted_under_load(self):
-        begun, done = self.begun(), threading.Event()
-
-        def change():
-            steps = [0, 1, "full", None]
-            while not done.is_set():
-                self.force(steps[0])
-                steps.append(steps.pop(0))
-
-        thread = threading.Thread(target=change)
-        thread.start()
-        try:
+        begun = self.begun()
+        with self.forced_to_and_fro():
             self.assertEqual(self.wrong_answers(clients=6, total=12, longest=60), [])
             told = self.aborted()
             self.assertEqual(self.wrong_answers(clients=6, total=6, longest=60), [])
-        finally:
-            done.set()
-            thread.join()
         self.assertEqual([answer["meta_info"]["finish_reason"]["type"] for answer in told], ["abort"] * len(told))
         seen = self.since(begun)
         self.assertGreater(seen["tier_changes"], 5)

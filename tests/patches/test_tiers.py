@@ -143,21 +143,8 @@ class Control(TiersCase):
                 self.assertEqual(self.load_state(), before)
 
     def test_it_can_be_changed_under_load(self):
-        done = threading.Event()
-
-        def change():
-            steps = [0, 1, "full", None]
-            while not done.is_set():
-                self.force(steps[0])
-                steps.append(steps.pop(0))
-
-        thread = threading.Thread(target=change)
-        thread.start()
-        try:
+        with self.forced_to_and_fro():
             self.assertEqual(self.wrong_answers(clients=6, total=30, longest=120), [])
-        finally:
-            done.set()
-            thread.join()
         self.assertGreater(self.load_state()["switches"], 5)
 
     def test_an_interval_of_plain_rounds_alone_is_logged(self):

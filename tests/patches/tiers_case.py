@@ -1,10 +1,14 @@
 """A server with a load policy of three tiers, steered round by round, for all tests of a class."""
 
+import itertools
 import json
 import random
 import tempfile
+import threading
 import unittest
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -75,6 +79,25 @@ class TiersCase(unittest.TestCase):
         """Let the policy decide again."""
         if self.policy:
             self.force(None)
+
+    @contextmanager
+    def forced_to_and_fro(self) -> Iterator[None]:
+        """Force one tier after the other, and let the policy decide between, for the length of a block."""
+        done = threading.Event()
+
+        def change():
+            for steps in itertools.cycle([0, 1, "full", None]):
+                if done.is_set():
+                    return
+                self.force(steps)
+
+        thread = threading.Thread(target=change)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
 
     def force(self, steps: object):
         self.change(speculative_force_steps=steps)
