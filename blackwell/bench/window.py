@@ -86,3 +86,8 @@ def life(records: Sequence[Record], tokens: float) -> float:
     whole = [record for record in records if record.tokens and not record.aborted]
     paces = [(record.ended - record.began) / record.tokens for record in whole]
     return statistics.median(paces) * tokens if paces else 0.0
+
+
+def queued(polls: Sequence[Poll]) -> float:
+    """Median of the requests that waited in the server's queue; 0 if it was never asked."""
+    return statistics.median(poll.queued for poll in polls) if polls else 0
