@@ -73,15 +73,16 @@ class Plan:
         """The points from which a policy is derived, in order; arms are interleaved."""
         return self._keys(settings, self.speculative, range(1, self.repeats + 1))
 
-    def proof(self, settings: str, context: int, best: Mapping[int, str]) -> list[Key]:
+    def proof(self, settings: str, context: int, best: Mapping[int, str], turn: int = 1) -> list[Key]:
         """The points that compare the policy with the better static arm of each level, ``best``, in order.
 
-        Their repeats go on after those of ``static``.
+        Their repeats go on after those of ``static``, and those of each ``turn`` after the one before.
         """
         if DYNAMIC not in self.arms:
             return []
         # The place in the order is that of an arm, whichever it is at a level.
-        names = order.interleaved((DYNAMIC, "best"), self.levels, range(self.repeats + 1, 2 * self.repeats + 1))
+        repeats = range(turn * self.repeats + 1, (turn + 1) * self.repeats + 1)
+        names = order.interleaved((DYNAMIC, "best"), self.levels, repeats)
         return [
             Key(settings, context, best[at.c] if at.arm == "best" else DYNAMIC, at.c, at.repeat)
             for at in names
@@ -156,7 +157,9 @@ def problems(plan: Plan) -> list[str]:
 
 def _numbers(what: str, unit: str, values: Sequence[int]) -> list[str]:
     found = [] if values else [f"there is no {what} to measure"]
-    found += [f"{what} {value!r} is no number of {unit} from 1" for value in values if type(value) is not int or value < 1]
+    found += [
+        f"{what} {value!r} is no number of {unit} from 1" for value in values if type(value) is not int or value < 1
+    ]
     return found + [f"{what} {value} is there twice" for value in dict.fromkeys(values) if values.count(value) > 1]
 
 
@@ -186,7 +189,9 @@ def parsed(content: object, where: str) -> Plan:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise BenchError(f"{where} is no plan of a sweep in format {FORMAT}")
     if wrong := sorted({*names, "format"} ^ content.keys()):
-        raise BenchError(f"{where} is no plan of a sweep: {', '.join(wrong)} is {'there' if wrong[0] in content else 'missing'}")
+        raise BenchError(
+            f"{where} is no plan of a sweep: {', '.join(wrong)} is {'there' if wrong[0] in content else 'missing'}"
+        )
     try:
         settings = tuple(Settings(**one) for one in content["settings"])
         values: dict[str, Any] = {name: _frozen(content[name]) for name in names}

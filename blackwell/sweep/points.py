@@ -41,10 +41,11 @@ def content(key: Key, measurement: Measurement, machine: Mapping[str, object], b
     begin, end = measurement.window
     # Of a request that was decoded plainly in part, tokens per verification mean nothing.
     accepted = None if key.arm == DYNAMIC else window.acceptance(measurement.records)
-    speeds = user_speed.summary(measurement)
     return {
         "tok_s": round(window.tokens_per_second(measurement), 2),
-        **speeds,
+        "user_tok_s": _rounded(user_speed.tokens_per_second(measurement)),
+        "answer_s_p50": _rounded(user_speed.answer_seconds(measurement, 0.5)),
+        "answer_s_p95": _rounded(user_speed.answer_seconds(measurement, 0.95)),
         "acceptance": None if accepted is None else round(accepted, 3),
         "running_batch": window.running_batch(measurement.polls),
         "queued": window.queued(measurement.polls),
@@ -57,6 +58,10 @@ def content(key: Key, measurement: Measurement, machine: Mapping[str, object], b
         "began": round(began, 1),
         **raw.content(measurement),
     }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
 
 
 def saturated(clients: int, measurement: Measurement) -> str | None:

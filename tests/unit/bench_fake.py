@@ -15,11 +15,26 @@ class Fake:
 
     ``fail_from``: number of the request, from 1, from which all are answered 500; ``lose_from``: likewise, but their
     connections are closed. ``deaf``: aborts, the first ones, that find no request. ``loads``: whether
-    /v1/loads answers.
+    /v1/loads answers. ``steps``: draft steps, if it speculates by its load. ``paces``: tokens per second of a request
+    by the draft steps and the requests that run, in place of ``pace``. ``most``: requests that it decodes at once.
     """
 
-    def __init__(self, *, pace=100.0, together=0, fail_from=0, lose_from=0, deaf=0, loads=True):
+    def __init__(
+        self,
+        *,
+        pace=100.0,
+        together=0,
+        fail_from=0,
+        lose_from=0,
+        deaf=0,
+        loads=True,
+        steps=0,
+        paces=None,
+        most=1000,
+    ):
         self.pace, self.together = pace, together
+        self.steps, self.paces, self.at_once = steps, paces, most
+        self.forced, self.policy, self.flushed = None, None, 0
         self.fail_from, self.lose_from = fail_from, lose_from
         self.requests, self.running, self.most, self.aborts = 0, 0, 0, 0
         self.deaf, self.has_loads = deaf, loads
@@ -51,20 +66,54 @@ class Fake:
         except TimeoutError:
             return web.Response(status=503, text=f"never more than {self.most} requests in flight")
         begun, aborted = time.monotonic(), self.abort
+        pace = self.paces(self.now_steps, self.most_now) if self.paces else self.pace
         try:
-            await asyncio.wait_for(aborted.wait(), new / self.pace)
+            await asyncio.wait_for(aborted.wait(), new / pace)
         except TimeoutError:
             tokens, reason = new, {"type": "length", "length": new}
         else:
-            tokens, reason = min(new, int((time.monotonic() - begun) * self.pace)), {"type": "abort"}
+            tokens, reason = min(new, int((time.monotonic() - begun) * pace)), {"type": "abort"}
         self.given += tokens
         told = {"finish_reason": reason, "completion_tokens": tokens, "total_retractions": 0}
-        return web.json_response({"output_ids": [7] * tokens, "meta_info": told | {"spec_verify_ct": tokens // 2}})
+        verified = tokens // 2 if self.now_steps or not self.steps else 0
+        return web.json_response({"output_ids": [7] * tokens, "meta_info": told | {"spec_verify_ct": verified}})
+
+    @property
+    def most_now(self):
+        """Requests that run; a client between two of its requests is only on its way."""
+        return max(1, self.running)
+
+    @property
+    def now_steps(self):
+        """Draft steps at this load."""
+        if self.forced is not None or not self.policy:
+            return self.forced if self.forced is not None else self.steps
+        tiers = self.policy["tiers"]
+        held = next(tier for tier in tiers if self.most_now <= tier.get("max_batch", self.most_now))["steps"]
+        return self.steps if held == "full" else held
+
+    async def server_info(self, _):
+        state = {"forced_steps": self.forced, "steps": self.now_steps}
+        told = {"max_total_num_tokens": 4096, "internal_states": [{"speculative_load_state": state}]}
+        return web.json_response(told if self.steps else {"max_total_num_tokens": 5000, "internal_states": [{}]})
+
+    async def set_internal_state(self, request):
+        values = (await request.json())["server_args"]
+        held = values.get("speculative_force_steps")
+        self.forced = self.steps if held == "full" else held
+        self.policy = values.get("speculative_load_policy", self.policy)
+        return web.json_response({"updated": True})
+
+    async def flush_cache(self, _):
+        self.flushed += not self.running
+        return web.Response(status=400 if self.running else 200, text="busy" if self.running else "flushed")
 
     async def loads(self, _):
         if not self.has_loads:
             return web.Response(status=500, text="Internal Server Error")
-        return web.json_response({"aggregate": {"total_running_reqs": self.running, "total_waiting_reqs": 0}})
+        running = min(self.running, self.at_once)
+        total = {"total_running_reqs": running, "total_waiting_reqs": self.running - running}
+        return web.json_response({"aggregate": total})
 
     async def get_load(self, _):
         return web.json_response([{"num_reqs": self.running + 3, "num_waiting_reqs": 3}])
@@ -84,6 +133,9 @@ class Fake:
         app.router.add_get("/v1/loads", self.loads)
         app.router.add_get("/get_load", self.get_load)
         app.router.add_post("/abort_request", self.abort_request)
+        app.router.add_get("/server_info", self.server_info)
+        app.router.add_post("/set_internal_state", self.set_internal_state)
+        app.router.add_post("/flush_cache", self.flush_cache)
         runner = web.AppRunner(app)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
