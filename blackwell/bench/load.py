@@ -4,24 +4,13 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from .client import Server, connected, end, send, tasks_together
+from .length import Length
 from .records import Measurement, Poll, Record
 from .workload import Request
 
 POLL_SECONDS = 0.2
-
-
-@dataclass(frozen=True)
-class Length:
-    """How long a window stays open: ``seconds``, and until every client has had so many ``answers`` more.
-
-    Clients that go together are seen through whole answers: the beginning of one is not like its end.
-    """
-
-    seconds: float = 0.0
-    answers: int = 0
 
 
 def measure(

@@ -1,22 +1,22 @@
 """Measures the points of a plan that are missing, one server after the other."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from blackwell.bench import arms, load, policy, telemetry, window, words
 from blackwell.bench.errors import BenchError, LoadError
 from blackwell.bench.records import Measurement
 from blackwell.bench.store import Store
-from blackwell.bench.workload import Request
 
 from . import estimate, points, proof, server_api
 from .estimate import Guess, place
 from .events import Events
 from .plan import Plan, Settings
 from .points import BASELINE, DYNAMIC, Key
+from .prompts import Asked
 from .proof import Level
+from .servers import Server, Servers
 
 AGREE = 0.05
 """Two passes of a warm-up whose output differs by no more than that repeat each other."""
@@ -26,37 +26,6 @@ MOST_DEATHS = 3
 """Servers that may end by themselves in one sweep before it gives up."""
 
 WARM_UP_REPEAT = 0
-
-Asked = Callable[[int, int, int, int], Iterator[Request]]
-"""The requests of a client: by context, clients at once, repeat and the client's number from 0."""
-
-
-class EndedError(BenchError):
-    """The server is gone, and it is not to be started again."""
-
-
-@dataclass(frozen=True)
-class Server:
-    """A server that is ready."""
-
-    url: str
-    start_s: float
-
-
-class Servers(Protocol):
-    """Starts and stops the servers of a sweep, one at a time."""
-
-    def start(self, settings: Settings, *, speculates: bool) -> Server:
-        """Start one and wait until it is ready; raises BenchError with the reason if it does not get there."""
-
-    def stop(self) -> None:
-        """Stop it, if one runs."""
-
-    def ended(self) -> str | None:
-        """Why it does not run any more, a clause without full stop; None if it does.
-
-        Raises EndedError if it has to stay down.
-        """
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
-from blackwell.bench.load import Length
+from blackwell.bench.length import Length
 
 from .plan import FULL, Plan
 from .points import BASELINE, DYNAMIC, Key

@@ -1,6 +1,6 @@
 """What the clients of a sweep ask for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -10,10 +10,12 @@ from blackwell.bench.contexts import Contexts
 from blackwell.bench.errors import BenchError
 from blackwell.bench.workload import Request, Workload
 
-from .engine import Asked
 from .plan import Plan
 
 RANDOM = "random"
+
+Asked = Callable[[int, int, int, int], Iterator[Request]]
+"""The requests of a client: by context, clients at once, repeat and the client's number from 0."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def described(plan: Plan) -> dict[str, object]:
 
 
 def asked(plan: Plan, of: Model) -> Asked:
-    """The requests of a plan; raises BenchError if the model's tokenizer cannot make them, or a context is too small."""
+    """The requests of a plan; raises BenchError if the tokenizer cannot make them, or a context is too small."""
     streams: dict[int, Workload | Contexts]
     if plan.prompts == RANDOM:
         streams = {context: vocabulary.workload(of.path, context, plan.new_tokens) for context in plan.contexts}

@@ -11,8 +11,8 @@ from blackwell.bench.errors import BenchError
 
 from . import deployed, server_unit, server_words, systemd
 from .deployed import Deployed
-from .engine import EndedError, Server
 from .plan import Settings
+from .servers import EndedError, Server
 from .systemd import RUNNER, SERVER, SERVICE
 
 UNITS = Path("/run/systemd/system")

@@ -109,16 +109,16 @@ def _warnings(made: Plan, found: Deployed, server: Mapping, now: fingerprint.Fin
     most = found.most_requests
     if most and (above := [str(level) for level in made.levels if level > most]):
         told.append(
-            f"the server decodes {most} requests at once (sglang_server_max_running_requests): level {', '.join(above)} "
-            "will be marked as over-saturated"
+            f"the server decodes {most} requests at once (sglang_server_max_running_requests): "
+            f"level {', '.join(above)} will be marked as over-saturated"
         )
     tokens = server.get("max_total_num_tokens")
     for context in made.contexts:
         fits = tokens and [level for level in made.levels if level * (context + made.new_tokens) > tokens]
         if fits:
             told.append(
-                f"the KV cache has {tokens} tokens: {fits[0]} requests of {context} + {made.new_tokens} do not fit, and "
-                "wait for each other"
+                f"the KV cache has {tokens} tokens: {fits[0]} requests of {context} + {made.new_tokens} do not fit, "
+                "and wait for each other"
             )
     if not found.enabled:
         told.append(f"{systemd.SERVICE} is not enabled: after a reboot in the middle it would not be back by itself")

@@ -11,10 +11,11 @@ from blackwell.bench.errors import BenchError
 from blackwell.bench.fingerprint import made
 from blackwell.bench.workload import Workload
 from blackwell.sweep import engine, events
-from blackwell.sweep.engine import EndedError, Server, Sweep
+from blackwell.sweep.engine import Sweep
 from blackwell.sweep.estimate import Guess
 from blackwell.sweep.plan import Plan, Settings, expanded
 from blackwell.sweep.points import Key
+from blackwell.sweep.servers import EndedError, Server
 
 NEW = 10
 
