@@ -1,5 +1,6 @@
 """Connections to hosts whose keys are pinned, and what runs over them."""
 
+import base64
 import json
 import logging
 import shlex
@@ -27,6 +28,13 @@ _BOOTSTRAP = (
     "import json, sys; sent = json.load(sys.stdin); space = {'__name__': 'on_host'}; "
     "exec(compile(sent['program'], 'on_host', 'exec'), space); "
     "print(json.dumps(space[sent['function']](**sent['arguments'])))"
+)
+
+_BOOTSTRAP_PACKED = (
+    "import base64, json, sys, tempfile; sent = json.load(sys.stdin); "
+    "file = tempfile.NamedTemporaryFile(suffix='.zip'); file.write(base64.b64decode(sent['archive'])); file.flush(); "
+    "sys.path.insert(0, file.name); sys.dont_write_bytecode = True; from blackwell.sweep import verbs; "
+    "print(json.dumps(verbs.answer(sent['verb'], file.name, sent['arguments'])))"
 )
 
 
@@ -159,13 +167,38 @@ def call(
     ``seconds`` is the longest silence. Raises HostError if it fails or does not answer.
     """
     program = Path(on_host.__file__).read_text(encoding="utf-8")
-    sent = json.dumps({"program": program, "function": function, "arguments": arguments})
-    command = elevated(host, connection.user, ["python3", "-I", "-c", _BOOTSTRAP])
+    sent = {"program": program, "function": function, "arguments": arguments}
+    return _answer(connection, host, _BOOTSTRAP, sent, seconds)
+
+
+def call_packed(
+    connection: Connection,
+    host: Host,
+    archive: bytes,
+    verb: str,
+    *,
+    seconds: float = ANSWER_SECONDS,
+    **arguments: object,
+) -> dict:
+    """Run a verb of ``blackwell.sweep.verbs`` from a zip on the host with its own python3; returns what it returns.
+
+    The zip is gone from the host afterwards. Raises HostError as ``call`` does, and with the sentence of a verb that
+    refuses.
+    """
+    sent = {"archive": base64.b64encode(archive).decode(), "verb": verb, "arguments": arguments}
+    found = _answer(connection, host, _BOOTSTRAP_PACKED, sent, seconds)
+    if "error" in found:
+        raise HostError(f"{host.name}: {found['error']}")
+    return found
+
+
+def _answer(connection: Connection, host: Host, bootstrap: str, sent: dict, seconds: float) -> dict:
+    command = elevated(host, connection.user, ["python3", "-I", "-c", bootstrap])
     try:
         stdin, stdout, stderr = connection.client.exec_command(command, timeout=seconds)
         # A command that ends early, such as a refused sudo, does not take its input.
         with suppress(OSError):
-            stdin.write(sent)
+            stdin.write(json.dumps(sent))
             stdin.channel.shutdown_write()
         answer, complaint = stdout.read(), stderr.read().decode(errors="replace")
         code = stdout.channel.recv_exit_status()

@@ -45,6 +45,14 @@ def ended(directory: Path) -> Mapping | None:
     return found if isinstance(found, dict) and "status" in found else None
 
 
+def size(directory: Path) -> int:
+    """Bytes of the events that there are."""
+    try:
+        return (directory / FILE).stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def after(directory: Path, offset: int, most: int = 1 << 20) -> tuple[list[dict], int]:
     """The events from a byte offset on, of at most ``most`` bytes, and the offset after them."""
     try:

@@ -69,6 +69,7 @@ def begin(archive: Path, wanted: Mapping, *, new: bool, dry_run: bool) -> dict:
         return told
     _room()
     directory = directory or runs.ROOT / made.run
+    told["offset"] = events.size(directory)
     runs.begin(directory, made, Begun(now, guess))
     deployed.write(directory, found)
     shutil.copyfile(archive, directory / runner.PROGRAM)
