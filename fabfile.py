@@ -7,12 +7,10 @@ from invoke import Collection, Context
 
 from blackwell import completion, journal, load_control, remote, status_screen
 from blackwell import status as statuses
+from blackwell.bench_control.tasks import collection as bench
 from blackwell.host_errors import HostError
-from blackwell.tasks import NOT_READY, finish, opened, say, told
+from blackwell.tasks import INVENTORY, NOT_READY, finish, opened, say, told
 
-INVENTORY = (
-    "Ansible inventory to find the host in; without it $BLACKWELL_INVENTORY, else inventory/sandbox if it has hosts"
-)
 WARNINGS = 5
 
 
@@ -125,4 +123,4 @@ def _write(piece: bytes) -> None:
 
 
 # Named, so that the step that ends a task is not listed among them.
-namespace = Collection(status, logs, ask, speculation)
+namespace = Collection(status, logs, ask, speculation, bench)

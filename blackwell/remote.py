@@ -38,6 +38,10 @@ _BOOTSTRAP_PACKED = (
 )
 
 
+class RefusedError(HostError):
+    """The host was reached and answered that it will not do what it was asked."""
+
+
 class _Refuse(MissingHostKeyPolicy):
     """Refuses hosts whose key is in no known_hosts file."""
 
@@ -182,13 +186,13 @@ def call_packed(
 ) -> dict:
     """Run a verb of ``blackwell.sweep.verbs`` from a zip on the host with its own python3; returns what it returns.
 
-    The zip is gone from the host afterwards. Raises HostError as ``call`` does, and with the sentence of a verb that
-    refuses.
+    The zip is gone from the host afterwards. Raises HostError as ``call`` does, and RefusedError with the sentence of a
+    verb that refuses.
     """
     sent = {"archive": base64.b64encode(archive).decode(), "verb": verb, "arguments": arguments}
     found = _answer(connection, host, _BOOTSTRAP_PACKED, sent, seconds)
     if "error" in found:
-        raise HostError(f"{host.name}: {found['error']}")
+        raise RefusedError(f"{host.name}: {found['error']}")
     return found
 
 

@@ -17,6 +17,9 @@ from blackwell import inventory, remote, ssh_settings
 from blackwell.host_errors import HostError
 from blackwell.inventory import Host
 
+INVENTORY = (
+    "Ansible inventory to find the host in; without it $BLACKWELL_INVENTORY, else inventory/sandbox if it has hosts"
+)
 NOT_READY = 1
 NOT_SEEN = 2
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from blackwell import remote, sweep_package
@@ -18,19 +19,28 @@ STOP_SECONDS = 3600
 Say = Callable[[str], None]
 
 
-def begin(opened: Opened, wanted: Mapping, say: Say, *, new: bool, dry_run: bool, stop_service: bool) -> Mapping | None:
+@dataclass(frozen=True)
+class How:
+    """``new``: begin another run whatever there is. ``agreed``: the service may be stopped, nobody has to be asked."""
+
+    new: bool = False
+    dry_run: bool = False
+    agreed: bool = False
+
+
+def begin(opened: Opened, wanted: Mapping, how: How, say: Say) -> Mapping | None:
     """Start a sweep and return what it is, once the operator has seen the plan; None on a dry run.
 
     Raises HostError if it cannot be, or if nobody agrees to stop the service.
     """
     archive = sweep_package.packed()
     with opened() as (connection, host):
-        asked = {"wanted": {**wanted, "host": host.name}, "new": new, "seconds": BEGIN_SECONDS}
+        asked = {"wanted": {**wanted, "host": host.name}, "new": how.new, "seconds": BEGIN_SECONDS}
         seen = remote.call_packed(connection, host, archive, "begin", dry_run=True, **asked)
-        print(screen.plan(host.name, seen))
-        if dry_run:
+        print(screen.plan(host.name, seen), flush=True)
+        if how.dry_run:
             return None
-        if not stop_service:
+        if not how.agreed:
             _consent(host.name, seen)
         begun = remote.call_packed(connection, host, archive, "begin", dry_run=False, **asked)
     say(f"run {begun['run']} goes on by itself now, in place of sglang.service")

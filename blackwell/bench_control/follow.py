@@ -27,7 +27,7 @@ class Follower:
         """``opened`` gives a connection each time that it is called; without a ``run`` it is the newest one."""
         self.opened, self.archive, self.run, self.offset, self.out = opened, archive, run, offset, out
         self.last: Mapping = {}
-        self.breaks = 0
+        self.breaks, self.seen = 0, False
 
     def follow(self) -> Mapping:
         """Return the last look at a run, once it has ended; raises HostError if the host cannot be reached any more."""
@@ -35,7 +35,11 @@ class Follower:
             try:
                 with self.opened() as (connection, host):
                     return next(found for found in self._looks(connection, host) if _is_over(found))
+            except remote.RefusedError:
+                raise
             except HostError as error:
+                if not self.seen:
+                    raise
                 self.breaks += 1
                 if self.breaks > MOST_BREAKS:
                     raise HostError(f"{error}; {goes_on()}") from error
@@ -45,7 +49,7 @@ class Follower:
     def _looks(self, connection: Connection, host: Host) -> Iterator[Mapping]:
         while True:
             found = remote.call_packed(connection, host, self.archive, "look", run=self.run, offset=self.offset)
-            self.breaks, self.offset, self.run = 0, found["offset"], found["run"]
+            self.breaks, self.seen, self.offset, self.run = 0, True, found["offset"], found["run"]
             for event in found["events"]:
                 self._say(screen.event(event))
                 self.last = event
