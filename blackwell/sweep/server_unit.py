@@ -11,6 +11,9 @@ from .systemd import RUNNER, SERVICE
 RUNTIME = "blackwell-bench-server"
 """Its runtime directory, which systemd makes and removes, so that that of the service is left alone."""
 
+PROCESS = "$MAINPID"
+"""Stands for the first process of the unit, and is for systemd to expand."""
+
 LEFT_OUT = {
     "Unit": ("Description", "Documentation", "StartLimitIntervalSec", "StartLimitBurst"),
     "Service": (
@@ -65,11 +68,10 @@ def _value(value: str) -> str:
 
 def _readiness(line: str, url: str) -> str:
     """The readiness check for another address and another record."""
-    # $MAINPID is expanded by systemd and stays as it is.
-    words = unit_text.split(line.replace("$MAINPID", "$$MAINPID"))
+    words = unit_text.split(line.replace(PROCESS, f"${PROCESS}"))
     other = {"--url": url, "--record": f"/run/{RUNTIME}/ready.json"}
     if not set(other) <= set(words):
         raise BenchError(f"the readiness check of {SERVICE} has no {' and no '.join(sorted(set(other) - set(words)))}")
     for option, value in other.items():
         words[words.index(option) + 1] = value
-    return unit_text.joined(words).replace("$$MAINPID", "$MAINPID")
+    return " ".join(word if word == PROCESS else unit_text.quoted(word) for word in words)
