@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jinja2
 import pytest
+from jinja2 import select_autoescape
 
 from blackwell import load_policy, paths
 from blackwell.bench.errors import BenchError
@@ -36,7 +37,7 @@ DEPLOYED = Settings()
 
 def rendered(argv, **changes):
     """templates/sglang.service.j2 as Ansible renders it, whose test `match` and filter `replace` are these."""
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True)
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=select_autoescape(), trim_blocks=True)
     environment.tests["match"] = lambda text, pattern: bool(re.match(pattern, str(text)))
     text = (paths.ROOT / "templates" / "sglang.service.j2").read_text()
     values = {
@@ -166,5 +167,5 @@ def test_variables_are_what_a_shell_would_read(tmp_path):
 
 def test_a_unit_without_a_readiness_check_is_refused():
     deployed = rendered(ARGV).replace("--record /run/sglang/ready.json", "")
-    with pytest.raises(BenchError, match="the readiness check of sglang.service has no --record"):
+    with pytest.raises(BenchError, match=r"the readiness check of sglang\.service has no --record"):
         server_unit.text(deployed, ARGV, {}, Path("/env"), "http://127.0.0.1:1")
