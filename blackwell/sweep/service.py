@@ -3,7 +3,6 @@
 import os
 import socket
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +43,8 @@ class Host:
         environment = server_words.environment(settings, speculates=speculates)
         url = f"http://{server_words.LOOPBACK}:{port}"
         text = server_unit.text(self.deployed.unit, argv, environment, VARIABLES, url)
-        systemd.run(["systemctl", "stop", SERVER, SERVICE], None)
+        systemd.stop(SERVER)
+        systemd.stop(SERVICE)
         _write(VARIABLES, server_unit.variables(environment), 0o600)
         _write(UNITS / SERVER, text, 0o644)
         systemd.run(["systemctl", "daemon-reload"])
@@ -62,7 +62,7 @@ class Host:
 
     def stop(self) -> None:
         """Stop the server of the sweep; the service stays as it is."""
-        systemd.run(["systemctl", "stop", SERVER], None)
+        systemd.stop(SERVER)
 
     def ended(self) -> str | None:
         """Why the sweep's server does not run, None if it does; raises EndedError if sglang.service has its place."""
@@ -100,9 +100,7 @@ def put_back(run: Path, *, wait: bool) -> str:
     Returns what was done, a sentence without a full stop. Can be cut off anywhere, and run again. ``wait``: until the
     service is ready, which raises BenchError if it does not get there.
     """
-    with suppress(BenchError):
-        # No such unit is as good as a stopped one.
-        systemd.run(["systemctl", "stop", SERVER], None)
+    systemd.stop(SERVER)
     for file in (UNITS / SERVER, VARIABLES):
         file.unlink(missing_ok=True)
     systemd.run(["systemctl", "daemon-reload"])

@@ -37,6 +37,12 @@ def state(unit: str) -> str:
     return show(unit, "ActiveState").get("ActiveState", "inactive")
 
 
+def stop(unit: str) -> None:
+    """Stop a unit and wait until it has ended; nothing happens to one that is not loaded."""
+    if show(unit, "LoadState").get("LoadState") == "loaded":
+        run(["systemctl", "stop", unit], None)
+
+
 def forget_failure(unit: str) -> None:
     """Have a unit's failed starts forgotten; nothing happens to one that has none or is not loaded."""
     subprocess.run(["systemctl", "reset-failed", unit], capture_output=True, check=False)
