@@ -81,10 +81,13 @@ def test_nothing_is_said_of_a_sweep_when_somebody_puts_back_by_hand(tmp_path):
             "ValueError: User-specified context_length (123456) is greater than the derived one (4096)",
         ),
         (
-            ["usage: launch_server.py", "launch_server.py: error: argument --tp-size: invalid int value: 'x'"],
+            ["usage: launch_server.py", "launch_server.py: error: argument --tp-size: invalid int value: 'x'", "bye"],
             "launch_server.py: error: argument --tp-size: invalid int value: 'x'",
         ),
-        (["torch.OutOfMemoryError: CUDA out of memory.", "Killed"], "torch.OutOfMemoryError: CUDA out of memory."),
+        (
+            ["KeyError: 'first'", "torch.OutOfMemoryError: CUDA out of memory.", "Killed"],
+            "torch.OutOfMemoryError: CUDA out of memory.",
+        ),
         (["loading", "sglang-ready: the server is not healthy after 9 s", "bye"],
          "sglang-ready: the server is not healthy after 9 s"),
         (["one", "  two  "], "two"),
