@@ -139,6 +139,11 @@ class Target:
         make_anew = f"rm -rf {place}; mkdir {place} && tar -C {place} -x"
         subprocess.run([*api.ssh_command(self.host, settings=SETTINGS), make_anew], input=archive, check=True)
 
+    def write(self, file: str, data: bytes) -> None:
+        """Writes a file of the host, whose directory is there."""
+        command = [*api.ssh_command(self.host, settings=SETTINGS), f"cat >{shlex.quote(file)}"]
+        subprocess.run(command, input=data, check=True)
+
     @property
     def ready(self) -> dict:
         """What the readiness check wrote down of the server that runs."""
