@@ -11,7 +11,7 @@ from fabric import Connection
 from blackwell import paths, remote
 from blackwell.host_errors import HostError
 from blackwell.inventory import Host
-from blackwell.sweep import results, runner
+from blackwell.sweep import results, runner_unit
 from blackwell.sweep.runs import ROOT
 
 RESULTS = paths.ROOT / "results"
@@ -27,7 +27,7 @@ def fetch(connection: Connection, host: Host, run: str, to: Path = RESULTS) -> P
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{run}.", dir=target.parent) as scratch:
             archive = Path(scratch) / "run.tar.gz"
-            words = ["tar", "-C", str(ROOT), f"--exclude={runner.PROGRAM}", "-cz", run]
+            words = ["tar", "-C", str(ROOT), f"--exclude={runner_unit.PROGRAM}", "-cz", run]
             with archive.open("wb") as file:
                 remote.stream(connection, host, words, file.write)
             # GNU tar leaves no member outside the directory, which Python's own learned after 3.11.2 only.

@@ -1,4 +1,4 @@
-"""The sweep of one run directory: ``python -m blackwell.sweep.main RUN``, as the unit of ``runner`` starts it.
+"""The sweep of one run directory: ``python -m blackwell.sweep.main RUN``, as ``runner_unit`` starts it.
 
 Exits with 0 if every point was measured, 1 if something stood in the way, 3 if it was stopped.
 """
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from blackwell.bench import store
+from blackwell.bench import arms, store
 from blackwell.bench.errors import BenchError
 
 from . import deployed, plan, prompts, results, runs
@@ -57,11 +57,13 @@ def main() -> int:
 def sweep(run: Path, events: Events) -> None:
     """Measure what a run lacks; raises BenchError if that cannot be done."""
     wanted, begun, found = plan.read(run), runs.begun(run), deployed.kept(run)
+    if found is None:
+        raise BenchError(f"{run} does not say what was deployed when it began")
     events.add("prompts", prompts=wanted.prompts)
     asked = prompts.asked(wanted, prompts.model(found.argv, found.user, found.group))
     with store.writing(run) as writer:
         kept = writer.open(runs.POINTS, Key, begun.fingerprint)
-        host = Host(found, wanted.steps)
+        host = Host(found, [arms.steps(arm) for arm in wanted.speculative])
         done = Sweep(wanted, kept, host, asked, events, begun.guess)
         try:
             done.run()

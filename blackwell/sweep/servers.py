@@ -1,23 +1,20 @@
 """What the engine needs of whoever starts its servers."""
 
-from dataclasses import dataclass
 from typing import Protocol
-
-from blackwell.bench.errors import BenchError
 
 from .plan import Settings
 
 
-class EndedError(BenchError):
-    """The server is gone, and it is not to be started again."""
+class Server(Protocol):
+    """A server that is ready after ``start_s`` seconds."""
 
+    @property
+    def url(self) -> str:
+        """Scheme, host and port."""
 
-@dataclass(frozen=True)
-class Server:
-    """A server that is ready."""
-
-    url: str
-    start_s: float
+    @property
+    def start_s(self) -> float:
+        """Seconds that its start took."""
 
 
 class Servers(Protocol):
@@ -32,5 +29,5 @@ class Servers(Protocol):
     def ended(self) -> str | None:
         """Why it does not run any more, a clause without full stop; None if it does.
 
-        Raises EndedError if it has to stay down.
+        Raises BenchError if it is not to be started again.
         """

@@ -13,7 +13,20 @@ from blackwell.bench import arms as policy_arms
 from blackwell.bench import fingerprint, gather
 from blackwell.bench.errors import BenchError, LoadError
 
-from . import deployed, estimate, events, plan, prompts, runner, runs, server_api, server_words, service, systemd
+from . import (
+    deployed,
+    estimate,
+    events,
+    plan,
+    prompts,
+    release_check,
+    runner_unit,
+    runs,
+    server_api,
+    server_words,
+    service,
+    systemd,
+)
 from .deployed import Deployed
 from .estimate import Guess
 from .plan import Plan, Settings
@@ -40,13 +53,10 @@ def begin(archive: Path, wanted: Mapping, *, new: bool, dry_run: bool) -> dict:
 
     ``wanted``: values of a plan without ``run``, ``steps``; arms may be left out, and ``reduced`` stands for several.
     """
-    if (other := service.sweeping()) is not None and not dry_run:
-        raise BenchError(f"a sweep is under way on this host: {other}; follow it (bench.follow) or end it (bench.stop)")
+    runner_unit.refuse_a_second()
     found = deployed.read()
-    steps = found.steps
-    made = _plan(wanted, runs.new_name(), steps)
-    for settings in made.settings:
-        server_words.speculative(found.argv, settings, 0, steps)
+    made = _plan(wanted, runs.new_name(), found.steps)
+    _refuse_settings(found, made)
     server = server_api.information(found.url)
     now = gather.gather(found.pid, gather.server_info(found.url), prompts.described(made))
     guess = Guess(max(LEAST_START_SECONDS, found.start_s), _token_seconds(found))
@@ -72,8 +82,8 @@ def begin(archive: Path, wanted: Mapping, *, new: bool, dry_run: bool) -> dict:
     told["offset"] = events.size(directory)
     runs.begin(directory, made, Begun(now, guess))
     deployed.write(directory, found)
-    shutil.copyfile(archive, directory / runner.PROGRAM)
-    runner.start(directory, found.argv[0])
+    shutil.copyfile(archive, directory / runner_unit.PROGRAM)
+    runner_unit.start(directory, found.argv[0])
     return told
 
 
@@ -90,6 +100,22 @@ def _plan(wanted: Mapping, run: str, steps: int) -> Plan:
     if found := plan.problems(made):
         raise BenchError("; ".join(found))
     return made
+
+
+def _refuse_settings(found: Deployed, made: Plan) -> None:
+    """Raises BenchError, naming the settings, if the release does not take the command line of one of its servers."""
+    held = [policy_arms.steps(arm) for arm in made.speculative]
+    lines = [
+        (settings.name, words)
+        for settings in made.settings
+        for words in (
+            server_words.baseline(found.argv, settings, 1),
+            *([server_words.speculative(found.argv, settings, 1, held)] if held else []),
+        )
+    ]
+    for (name, _), refusal in zip(lines, release_check.refusals(found, [words for _, words in lines]), strict=True):
+        if refusal:
+            raise BenchError(f"settings {name}: the release does not take them: {refusal}; {deployed.UNCHANGED}")
 
 
 def _token_seconds(found: Deployed) -> float:
@@ -123,9 +149,6 @@ def _warnings(made: Plan, found: Deployed, server: Mapping, now: fingerprint.Fin
             )
     if not found.enabled:
         told.append(f"{systemd.SERVICE} is not enabled: after a reboot in the middle it would not be back by itself")
-    reduced = [arm for arm in made.arms if policy_arms.REDUCED.fullmatch(arm)]
-    if most and reduced and most <= made.steps:
-        raise BenchError(f"the server decodes {most} requests at once, too few for {len(reduced)} reduced tiers")
     return told
 
 
@@ -141,7 +164,7 @@ def look(archive: Path, run: str, offset: int) -> dict:
     del archive
     directory = runs.found(run)
     new, after = events.after(directory, offset)
-    under_way = service.sweeping() == str(directory)
+    under_way = runner_unit.sweeping() == directory
     return {
         "run": directory.name,
         "events": new,
@@ -149,7 +172,7 @@ def look(archive: Path, run: str, offset: int) -> dict:
         "under_way": under_way,
         "ended": events.ended(directory),
         "service": systemd.state(systemd.SERVICE),
-        "log": "" if under_way else _last_line(directory / runner.LOG),
+        "log": "" if under_way else _last_line(directory / runner_unit.LOG),
     }
 
 
@@ -164,11 +187,11 @@ def _last_line(file: Path) -> str:
 def stop(archive: Path) -> dict:
     """End the sweep that is under way."""
     del archive
-    directory = service.sweeping()
+    directory = runner_unit.sweeping()
     if directory is None:
         raise BenchError("no sweep is under way on this host")
-    runner.stop()
-    return {"run": Path(directory).name, "done": service.put_back(Path(directory), wait=True)}
+    runner_unit.stop()
+    return {"run": directory.name, "done": service.put_back(directory, wait=True)}
 
 
 def listed(archive: Path) -> dict:
@@ -189,7 +212,7 @@ def _summary(directory: Path) -> dict:
         "contexts": list(wanted.contexts),
         "done": len(known),
         "missing": len(estimate.missing(wanted, known)),
-        "under_way": service.sweeping() == str(directory),
+        "under_way": runner_unit.sweeping() == directory,
         "ended": events.ended(directory),
     }
 
@@ -198,7 +221,7 @@ def remove(archive: Path, run: str) -> dict:
     """Remove a run from this host; raises BenchError if it is under way."""
     del archive
     directory = runs.found(run)
-    if service.sweeping() == str(directory):
+    if runner_unit.sweeping() == directory:
         raise BenchError(f"run {run} is under way: end it first (bench.stop)")
     shutil.rmtree(directory)
     return {"run": run}

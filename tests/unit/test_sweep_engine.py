@@ -15,7 +15,7 @@ from blackwell.sweep.engine import Sweep
 from blackwell.sweep.estimate import Guess
 from blackwell.sweep.plan import Plan, Settings, expanded
 from blackwell.sweep.points import Key
-from blackwell.sweep.servers import EndedError, Server
+from blackwell.sweep.service import Server, TakenError
 
 NEW = 10
 
@@ -39,7 +39,7 @@ class Fakes:
         options = {"steps": 2 if speculates else 0, "paces": paces} | self.settings | dying
         self.running = self.stack.enter_context(serving(**options))
         self.fakes.append(self.running)
-        return Server(self.running.url, 1.0)
+        return Server(self.running.url, 1, 1.0)
 
     def stop(self):
         self.running = None
@@ -47,7 +47,7 @@ class Fakes:
     def ended(self):
         if self.running.lose_from and self.running.requests >= self.running.lose_from:
             if self.stay_down:
-                raise EndedError("sglang.service was started by somebody")
+                raise TakenError("sglang.service was started by somebody")
             return "it was killed"
         return None
 
@@ -139,7 +139,7 @@ def test_a_server_that_always_ends_fails_the_sweep(tmp_path):
 
 def test_a_server_that_has_to_stay_down_ends_the_sweep_and_loses_no_point(tmp_path):
     swept = Swept(tmp_path, plan(("full", "plain"), levels=(1, 2)), dies={1: 60}, stay_down=True)
-    with pytest.raises(EndedError, match="started by somebody"):
+    with pytest.raises(TakenError, match="started by somebody"):
         swept.run()
     assert all(point["marked"] is None for point in swept.sweep.store.points.values())
     assert swept.servers.running is None
