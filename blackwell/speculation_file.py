@@ -36,6 +36,8 @@ def place(known: Inventory, host: str) -> Path:
 
     Raises HostError if the host is not in the inventory, or the inventory was read from nowhere.
     """
+    if not known.hosts:
+        raise HostError(f"{host} is in no inventory that it could be written to: name one with --inventory")
     at = host_vars.base(known)
     if host not in known.hosts:
         raise HostError(f"{host} is not in {known.source}, so that no variables of it can be written there")
