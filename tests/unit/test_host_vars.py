@@ -17,6 +17,7 @@ LAYOUTS = {
     "later": ["later/speculation.yml", "later/zz.yml"],
     "below": ["below/speculation.yml", "below/t/a.yml", "below/a.yml"],
     "kinds": ["kinds/a.yaml", "kinds/b.json", "kinds/c", "kinds/d.txt", "kinds/e.yml~"],
+    "dotted": ["dotted/a.yml", "dotted/t.d/b.yml"],
     "hidden": ["hidden/a.yml", "hidden/.speculation.yml.before", "hidden/.z.yml"],
     "two": ["two.yml", "two.yaml", "two.json"],
 }

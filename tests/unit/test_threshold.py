@@ -8,7 +8,7 @@ import server_policy
 
 from blackwell import speculation_file, threshold
 from blackwell.host_errors import HostError
-from blackwell.speculation_setting import THRESHOLD, Setting
+from blackwell.speculation_setting import POLICY, THRESHOLD, Setting
 
 EIGHT = "3 steps up to 8 requests, plain above (margin 2, dwell 16)"
 TWELVE = "3 steps up to 12 requests, plain above (margin 2, dwell 16)"
@@ -140,6 +140,17 @@ def test_what_the_inventory_cannot_take_is_not_sent(live):
     assert len(live.sglang.changes) == 1
     assert live.fab("threshold", "14", "--force").returncode == 0
     assert read(live).setting == Setting(14)
+
+
+def test_what_ansible_would_read_otherwise_is_not_sent(live, monkeypatch):
+    # Merged, an empty policy takes nothing from the one of the group.
+    monkeypatch.setenv("ANSIBLE_HASH_BEHAVIOUR", "merge")
+    tiers = {"version": 1, "tiers": [{"max_batch": 4, "steps": "full"}, {"steps": 0}]}
+    (live.inventory / "group_vars").mkdir()
+    (live.inventory / "group_vars/all.yml").write_text(json.dumps({POLICY: tiers}))
+    assert refused(live.fab("threshold", "12")).startswith(f"fab: {live.file} was put back as it was: for box, Ansible")
+    assert live.sglang.changes == []
+    assert not live.file.exists()
 
 
 @pytest.mark.parametrize(
