@@ -82,7 +82,7 @@ def _members(name: str, groups: Mapping[str, dict], above: frozenset[str]) -> tu
 
 
 def read(path: Path) -> Inventory:
-    """Ask Ansible for an inventory, a file or a directory.
+    """Ask Ansible for an inventory, a file or a directory, with the variables that ``site.yml`` would see.
 
     Raises HostError with Ansible's reason if it cannot be read.
     """
@@ -94,7 +94,11 @@ def read(path: Path) -> Inventory:
     program = paths.ROOT / ".venv/bin/ansible-inventory"
     try:
         done = subprocess.run(
-            [program, "--inventory", path, "--list"], env=environment, capture_output=True, text=True, check=False
+            [program, "--inventory", path, "--playbook-dir", paths.ROOT, "--list"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
     except OSError as error:
         raise HostError(f"{program} does not start ({error.strerror}): run scripts/bootstrap control") from error

@@ -10,6 +10,7 @@ import json
 import os
 import pwd
 import re
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -18,6 +19,8 @@ UNIT = "sglang.service"
 READY = Path("/run/sglang/ready.json")
 DEPLOYMENTS = Path("/var/lib/sglang/deployments")
 ROOT = Path("/opt/sglang")
+BENCH = Path("/var/lib/sglang/bench")
+BENCH_UNITS = {"sweep": "blackwell-bench.service", "server": "blackwell-bench-server.service"}
 
 PROPERTIES = (
     "LoadState,ActiveState,SubState,Result,StateChangeTimestamp,ActiveEnterTimestamp,NRestarts,MemoryCurrent,MainPID,"
@@ -33,6 +36,10 @@ WARNING_PRIORITY = 4
 # /health generates a token and gives up after 20 s by itself.
 HEALTH_SECONDS = 25
 INFORMATION_SECONDS = 10
+GPU_FIELDS = "index,name,ecc.errors.uncorrected.volatile.total,clocks_event_reasons.active"
+PROCESS_FIELDS = "pid,used_memory,process_name"
+# A card that fell off the bus can hold the driver.
+GPU_SECONDS = 15
 
 
 def _output(*words: str) -> str:
@@ -132,6 +139,21 @@ def trouble(entries: list, count: int) -> list:
     return sorted(chosen.values(), key=lambda found: found["time"])[-count:]
 
 
+def clock() -> dict:
+    """The host's time, in seconds since the epoch."""
+    return {"now": time.time()}
+
+
+def deployments() -> dict:
+    """The records of the deployment that runs, of the last good one and of the one before; who read them."""
+    return {
+        "user": pwd.getpwuid(os.geteuid()).pw_name,
+        "running": _file(READY),
+        "good": _file(DEPLOYMENTS / "good/deployment.json"),
+        "previous": _file(DEPLOYMENTS / "previous/deployment.json"),
+    }
+
+
 def status(warnings: int) -> dict:
     """Everything that a look at the server needs, with the last ``warnings`` warnings and errors of its journal."""
     properties = unit()
@@ -139,13 +161,10 @@ def status(warnings: int) -> dict:
     recent, readable = _journal(f"--lines={SEARCHED_LINES}")
     marked, _ = _journal("--priority=warning", f"--lines={warnings}")
     found = {
-        "now": time.time(),
-        "user": pwd.getpwuid(os.geteuid()).pw_name,
+        **deployments(),
+        **clock(),
         "unit": properties,
         "address": address,
-        "running": _file(READY),
-        "good": _file(DEPLOYMENTS / "good/deployment.json"),
-        "previous": _file(DEPLOYMENTS / "previous/deployment.json"),
         "current": os.path.realpath(ROOT / "current") if (ROOT / "current").is_symlink() else None,
         "disk": _disk(),
         "journal": trouble([*recent, *marked], warnings),
@@ -157,6 +176,50 @@ def status(warnings: int) -> dict:
             found["information"] = request(address, "/server_info", INFORMATION_SECONDS)
             found["load"] = request(address, "/get_load", INFORMATION_SECONDS)
     return found
+
+
+def doctor(warnings: int) -> dict:
+    """``status``, and what else goes wrong on a host: its memory, what a measurement left, its GPUs."""
+    return {**status(warnings), "memory": _memory(), "bench": _bench(), "gpus": _gpus()}
+
+
+def _memory() -> dict:
+    """Bytes of memory, of which ``MemAvailable`` can be had without swapping (proc_meminfo(5))."""
+    lines = [line.split() for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()]
+    found = {words[0].rstrip(":"): int(words[1]) * 1024 for words in lines if len(words) == 3}
+    return {"available": found.get("MemAvailable", 0), "total": found.get("MemTotal", 0)}
+
+
+def _bench() -> dict:
+    """The state of each unit of a measurement, and the run that the sweep's own names, if it does."""
+    fields = "--property=ActiveState,ExecStart,WorkingDirectory,Environment,Description"
+    shown = {name: _output("systemctl", "show", fields, unit) for name, unit in BENCH_UNITS.items()}
+    states = {name: re.search(r"^ActiveState=(.*)$", text, re.MULTILINE) for name, text in shown.items()}
+    run = re.search(re.escape(str(BENCH)) + r"/([\w.-]+)", shown["sweep"])
+    return {**{name: state[1] if state else "unknown" for name, state in states.items()}, "run": run and run[1]}
+
+
+def _gpus() -> object:
+    """What nvidia-smi says of the cards and of processes on them, with each one's control group; None without it."""
+    if not shutil.which("nvidia-smi"):
+        return None
+    cards = _queried(f"--query-gpu={GPU_FIELDS}")
+    processes = _queried(f"--query-compute-apps={PROCESS_FIELDS}")
+    rows = [[cell.strip() for cell in line.split(",", 2)] for line in processes.get("text", "").splitlines()]
+    groups = {row[0]: _file(Path(f"/proc/{row[0]}/cgroup")).get("text", "") for row in rows if row[0].isdigit()}
+    return {"cards": cards, "processes": processes, "groups": groups}
+
+
+def _queried(query: str) -> dict:
+    words = ["nvidia-smi", query, "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=GPU_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return {"error": f"no answer within {GPU_SECONDS} s"}
+    except OSError as error:
+        return {"error": error.strerror}
+    said = (done.stdout.strip() or done.stderr.strip()).splitlines() or ["it said nothing"]
+    return {"error": said[0]} if done.returncode else {"text": done.stdout}
 
 
 def speculation(change: dict) -> dict:

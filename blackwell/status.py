@@ -149,25 +149,35 @@ def reasons(unit: Unit, server: Server) -> tuple[str, ...]:
     return (*state, f"/health {said}")
 
 
-def remarks(status: Status) -> tuple[str, ...]:
-    """What is odd although the server may be ready."""
+def oddities(status: Status) -> dict[str, str]:
+    """What is odd although the server may be ready, by a name for each."""
     differ = status.running and status.good and status.running != status.good
     release = status.running and status.release and status.running.release != status.release
     forced = status.speculation.forced if status.speculation else None
     stale = status.running and status.unit.main_pid and status.running_pid != status.unit.main_pid
+    enabled = status.unit.enabled or "not enabled"
     found = {
-        "deployment running is not the last good one": differ,
-        f"/opt/sglang/current is {status.release}, the server runs another release": release,
-        f"{READY} is of an earlier process": stale,
-        "sglang.service has changed on disk since systemd read it": status.unit.changed_on_disk,
-        f"sglang.service is {status.unit.enabled or 'not enabled'}: it does not start with the host": (
-            status.unit.loaded and status.unit.enabled != "enabled"
+        "deployment": ("deployment running is not the last good one", differ),
+        "release": (f"/opt/sglang/current is {status.release}, the server runs another release", release),
+        "record": (f"{READY} is of an earlier process", stale),
+        "reload": ("sglang.service has changed on disk since systemd read it", status.unit.changed_on_disk),
+        "enabled": (
+            f"sglang.service is {enabled}: it does not start with the host",
+            status.unit.loaded and enabled != "enabled",
         ),
-        f"draft steps are FORCED to {load_policy.counted(forced or 0)} whatever the load: "
-        f"fab -H {status.host} speculation --release lets them follow it again": forced is not None,
-        f"{status.acting} may not read {' and '.join(status.hidden)}": status.hidden,
+        "forced": (
+            f"draft steps are FORCED to {load_policy.counted(forced or 0)} whatever the load",
+            forced is not None,
+        ),
+        "hidden": (f"{status.acting} may not read {' and '.join(status.hidden)}", status.hidden),
     }
-    return tuple(text for text, applies in found.items() if applies)
+    return {name: text for name, (text, applies) in found.items() if applies}
+
+
+def remarks(status: Status) -> tuple[str, ...]:
+    """What is odd although the server may be ready, and how to end what is forced."""
+    release = f": fab -H {status.host} speculation --release lets them follow it again"
+    return tuple(f"{text}{release if name == 'forced' else ''}" for name, text in oddities(status).items())
 
 
 def _record(found: Mapping[str, str]) -> dict:
@@ -178,7 +188,9 @@ def _record(found: Mapping[str, str]) -> dict:
     return record if isinstance(record, dict) else {}
 
 
-def _deployment(record: Mapping[str, str]) -> Deployment | None:
+def deployment(found: Mapping[str, str]) -> Deployment | None:
+    """The deployment of a record as ``on_host`` read it; None if there is none in it."""
+    record = _record(found)
     return Deployment(record["deployment"], record.get("release", "")) if record.get("deployment") else None
 
 
@@ -225,7 +237,6 @@ def load(information: Mapping | None, queues: Mapping | None) -> Load:
 
 def parse(host: Host, user: str, found: Mapping) -> Status:
     """A host's status by what ``on_host.status`` returned; ``user`` is the one logged in."""
-    running = _record(found["running"])
     current = found["current"]
     files = {"running": READY, "good": DEPLOYMENTS}
     return Status(
@@ -240,10 +251,10 @@ def parse(host: Host, user: str, found: Mapping) -> Status:
         load=load(found.get("information"), found.get("load")),
         speculation=load_state.parse(_body(found.get("information"), dict)),
         release=current and current.rpartition("/")[2],
-        running=_deployment(running),
-        running_pid=running.get("pid"),
-        good=_deployment(_record(found["good"])),
-        previous=_deployment(_record(found["previous"])),
+        running=deployment(found["running"]),
+        running_pid=_record(found["running"]).get("pid"),
+        good=deployment(found["good"]),
+        previous=deployment(found["previous"]),
         hidden=(
             *(path for name, path in files.items() if "error" in found[name]),
             *(() if found["journal_readable"] else ("the journal",)),

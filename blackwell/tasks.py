@@ -15,7 +15,7 @@ from invoke import Context, Exit, task
 
 from blackwell import inventory, remote, ssh_settings
 from blackwell.host_errors import HostError
-from blackwell.inventory import Host
+from blackwell.inventory import Host, Inventory
 
 INVENTORY = (
     "Ansible inventory to find the host in; without it $BLACKWELL_INVENTORY, else inventory/sandbox if it has hosts"
@@ -78,11 +78,10 @@ def typed(context: Context) -> str:
     return [*exact, *same, context.original_host][0]
 
 
-@contextmanager
-def opened(context: Context, named: str) -> Iterator[tuple[Connection, Host]]:
-    """A connection to the task's host, and how it is reached; ``named`` is the --inventory option.
+def asked(context: Context, named: str) -> tuple[Host, Inventory]:
+    """How the task's host is reached, and the inventory that says so; ``named`` is the --inventory option.
 
-    Raises HostError if the host is unknown or not reachable.
+    Raises HostError if the host is unknown.
     """
     keys = [Path(name) for name in context.config.authentication.identities]
     for file in keys:
@@ -91,7 +90,20 @@ def opened(context: Context, named: str) -> Iterator[tuple[Connection, Host]]:
     host = inventory.resolve(
         typed(context), found, lambda name: inventory.resolves(name) or ssh_settings.configured(name)
     )
-    if keys:
-        host = replace(host, identity=keys[0])
-    with remote.connect(host, context.config.connect_kwargs.get("timeout")) as connection:
+    return (replace(host, identity=keys[0]) if keys else host), found
+
+
+def connected(context: Context, host: Host) -> Connection:
+    """A connection to a host, open; it is a context that closes it. Raises HostError if the host is not reachable."""
+    return remote.connect(host, context.config.connect_kwargs.get("timeout"))
+
+
+@contextmanager
+def opened(context: Context, named: str) -> Iterator[tuple[Connection, Host]]:
+    """A connection to the task's host, and how it is reached; ``named`` is the --inventory option.
+
+    Raises HostError if the host is unknown or not reachable.
+    """
+    host, _ = asked(context, named)
+    with connected(context, host) as connection:
         yield connection, host

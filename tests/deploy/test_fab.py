@@ -97,6 +97,71 @@ def test_speculation_of_a_server_without_a_load_policy(fab, deployed):
     assert done.stdout == f"{deployed.host}: 3 steps at any load, no threshold and no policy\n"
 
 
+def test_doctor_finds_nothing_on_a_host_that_is_well(fab, deployed):
+    done = fab("doctor", "--json")
+    said = json.loads(done.stdout)
+    # The machine that the sandbox is on may be short of room.
+    wrong = [found["what"] for found in said["findings"] if found["level"] != "ok" and " free " not in found["what"]]
+    assert wrong == []
+    assert (said["host"], said["exit"]) == (deployed.host, done.returncode)
+    told = [found["what"] for found in said["findings"]]
+    assert f"reached over SSH as root@{deployed.address}" in told
+    assert "sglang.service is active and generates" in told
+    assert f"deployment {deployed.ready['deployment']} runs, which is recorded as the last good one" in told
+
+
+def test_doctor_of_a_service_that_is_stopped_and_a_server_of_the_bench_that_is_left(fab, deployed):
+    deployed.ssh("systemctl stop sglang; systemd-run --quiet --unit=blackwell-bench-server sleep infinity")
+    try:
+        done = fab("doctor")
+    finally:
+        deployed.ssh("systemctl stop blackwell-bench-server; systemctl start sglang")
+    assert (done.returncode, done.stderr) == (1, "")
+    verdict, *lines = done.stdout.splitlines()
+    assert "1 problem" in verdict
+    problem = lines.index("  problem  sglang.service is inactive (dead)")
+    assert lines[problem + 1] == f"           -> fab -H {deployed.host} logs --lines 50"
+    assert any("blackwell-bench-server.service is active" in line for line in lines)
+
+
+def test_doctor_of_a_measurement_that_is_under_way(fab, deployed):
+    run = "/var/lib/sglang/bench/20261130-061500"
+    deployed.ssh(f"systemd-run --quiet --unit=blackwell-bench sh -c 'sleep infinity; : {run}/plan.json'")
+    try:
+        done = fab("doctor", "--json")
+    finally:
+        deployed.ssh("systemctl stop blackwell-bench")
+    assert done.returncode == 1
+    told = [found["what"] for found in json.loads(done.stdout)["findings"]]
+    assert "a measurement is under way, run 20261130-061500" in told
+
+
+def test_threshold_of_a_host_that_has_none(fab, deployed):
+    done = fab("threshold")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        f"{deployed.host}:",
+        "  inventory  3 steps at any load, no threshold and no policy",
+        "             the role's default: no variable is set",
+        "  live       3 steps at any load, no threshold and no policy",
+    ]
+
+
+def test_a_server_without_a_load_policy_takes_no_threshold_while_it_runs(fab, deployed):
+    assert refused(fab("threshold", "4")).startswith(
+        f"fab: {deployed.host}: the server was started without a threshold and a policy"
+    )
+    assert not (ROOT / "inventory/sandbox/host_vars" / deployed.host / "speculation.yml").exists()
+
+
+def test_there_is_nothing_to_roll_back_to_after_one_deployment(fab, deployed):
+    if deployed.record("/var/lib/sglang/deployments/previous/deployment.json"):
+        pytest.skip("other tests have deployed to this host")
+    assert refused(fab("rollback", "--dry-run")) == (
+        f"fab: {deployed.host} has no second deployment that worked, so there is nothing to go back to\n"
+    )
+
+
 def test_a_threshold_that_is_no_number_is_refused_before_anything_is_asked(fab):
     assert (
         refused(fab("speculation", "--threshold", "many")) == "fab: --threshold is 'many', not a number of requests\n"
@@ -216,7 +281,7 @@ def test_without_a_host(environment):
     assert refused(done) == "fab: name a host: fab -H HOST TASK\n"
 
 
-@pytest.mark.parametrize("task", ["status", "logs", "ask", "speculation"])
+@pytest.mark.parametrize("task", ["status", "doctor", "logs", "ask", "speculation", "threshold", "verify", "rollback"])
 def test_every_option_of_a_task_is_explained(task):
     done = subprocess.run([FAB, "--help", task], cwd=ROOT, capture_output=True, text=True, check=True)
     options = [line for line in done.stdout.splitlines() if line.startswith("  -")]

@@ -1,6 +1,7 @@
 """Speculation that follows the load: deployed, verified, forced and let go; and a release that is not whole."""
 
 import json
+import shutil
 import tarfile
 import zipfile
 
@@ -89,6 +90,18 @@ def test_forced_and_let_go(by_load):
     assert verified(by_load, THRESHOLD, "-k", "follows_the_load").returncode == 0
 
 
+def test_on_off_and_auto_are_words_for_it(by_load):
+    run = by_load.fab("speculation", "off")
+    assert run.returncode == 0, run.output
+    assert "after   FORCED to plain" in run.output
+    found = by_load.fab("doctor")
+    assert found.returncode == 1, found.output
+    assert f"FORCED to plain whatever the load\n           -> fab -H {by_load.host} speculation auto\n" in found.output
+    assert "after   FORCED to 3 steps" in by_load.fab("speculation", "on").output
+    assert by_load.fab("speculation", "auto").returncode == 0
+    assert verified(by_load, THRESHOLD, "-k", "follows_the_load").returncode == 0
+
+
 def test_the_server_says_why_it_does_not_take_a_number_of_steps(by_load):
     run = by_load.fab("speculation", "--force", "9")
     assert run.returncode == 2, run.output
@@ -142,3 +155,58 @@ def test_a_policy_comes_and_goes_with_its_deployment(by_load):
     assert run.returncode == 0, run.output
     assert verified(by_load, THRESHOLD).returncode == 0
     assert shown(by_load).startswith(f"{WORDS}; now ")
+
+
+@pytest.fixture
+def file(by_load):
+    """The host's own file of the inventory, which is not there before and after."""
+    directory = by_load.inventory / "host_vars" / by_load.host
+    shutil.rmtree(directory, ignore_errors=True)
+    yield directory / "speculation.yml"
+    shutil.rmtree(directory)
+
+
+THREE = "3 steps up to 3 requests, plain above (margin 2, dwell 16)"
+
+
+def test_a_threshold_that_was_typed_is_live_kept_and_rolled_back(by_load, file):
+    pid = by_load.ready["pid"]
+    run = by_load.fab("threshold", "3")
+    assert run.returncode == 0, run.output
+    assert f"after   {THREE}" in run.output
+    assert f"kept    in {file}" in run.output
+    assert by_load.ready["pid"] == pid
+    assert "which is live already" in by_load.fab("threshold").output
+    # No variable on the command line: the inventory says it.
+    run = by_load.play(*STAGES)
+    assert run.returncode == 0, run.output
+    run = by_load.fab("verify")
+    assert run.returncode == 0, run.output
+    assert " passed" in run.output
+    shown = by_load.fab("threshold").output
+    assert f"  live       {THREE}" in shown
+    assert "remark" not in shown
+
+    good, previous = (
+        by_load.record(f"/var/lib/sglang/deployments/{name}/deployment.json") for name in ("good", "previous")
+    )
+    way = f"  from  {good['deployment']} (release {good['release']})\n  to    {previous['deployment']} (release "
+    run = by_load.fab("rollback", "--dry-run")
+    assert (run.returncode, way in run.output) == (0, True), run.output
+    run = by_load.fab("rollback")
+    assert run.returncode == 2, run.output
+    assert f"fab: {by_load.host}: there is no terminal to ask on whether to roll back: --yes says so" in run.output
+    assert by_load.ready["deployment"] == good["deployment"]
+    run = by_load.fab("rollback", "--yes")
+    assert run.returncode == 0, run.output
+    assert "PLAY RECAP" in run.output
+    assert by_load.ready["deployment"] == previous["deployment"]
+    assert shown(by_load).startswith(f"{WORDS}; now ")
+    run = by_load.fab("verify")
+    assert run.returncode == 1, run.output
+    assert f"{by_load.host} speculates by {WORDS}, asked for is {THREE}" in run.output
+
+    run = by_load.fab("threshold", "--undo")
+    assert run.returncode == 0, run.output
+    assert not file.exists()
+    assert shown(by_load).startswith("3 steps at any load")

@@ -1,13 +1,12 @@
 """The control machine and the patched server read a policy alike: what one refuses, the other does too."""
 
-import importlib.util
 import itertools
 
 import pytest
+import server_policy
 
-from blackwell import load_policy, paths
+from blackwell import load_policy
 
-PATCH = paths.ROOT / "patches" / "sglang-0.5.9" / "load-policy.patch"
 FULL, MOST = 3, 16
 BOUNDS = (1, 2, 4, 8, 15, 16, 0, "4", None)
 STEPS = ("full", 3, 1, 0, 4, -1, "none", True)
@@ -15,15 +14,8 @@ STEPS = ("full", 3, 1, 0, 4, -1, "none", True)
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """The server's own module, which the patch adds as a whole."""
-    lines = PATCH.read_text(encoding="utf-8").splitlines()
-    (begin,) = [number for number, line in enumerate(lines) if line.startswith("@@ -0,0 ")]
-    file = tmp_path_factory.mktemp("server") / "load_policy.py"
-    file.write_text("\n".join(line[1:] for line in lines[begin + 1 :]) + "\n", encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("server_load_policy", file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """The server's own module."""
+    return server_policy.load(tmp_path_factory.mktemp("server"))
 
 
 def read(server, policy):

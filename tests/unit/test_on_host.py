@@ -3,6 +3,7 @@ import socket
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -143,3 +144,75 @@ def test_a_message_that_is_not_text():
 def test_what_it_returns_is_json():
     with answering(200, b'{"text": "\\ud83e"}') as (address, _):
         assert json.loads(json.dumps(on_host.request(address, "/generate", 5)))["body"] == {"text": "\ud83e"}
+
+
+SYSTEMCTL = """\
+#!/bin/sh
+for unit; do :; done
+case $unit in
+  blackwell-bench.service)
+    echo 'ActiveState=active'
+    echo 'ExecStart={ path=/opt/python ; argv[]=/opt/python -m sweep /var/lib/sglang/bench/20261130-061500/plan }'
+    ;;
+  *) echo 'ActiveState=inactive' ;;
+esac
+"""
+SMI = """\
+#!/bin/sh
+case $1 in
+  --query-gpu=index,name,ecc.errors.uncorrected.volatile.total,clocks_event_reasons.active) echo '0, B, 0, 0x1' ;;
+  --query-compute-apps=pid,used_memory,process_name) echo "$PPID, 512, python" ;;
+esac
+"""
+BROKEN = "#!/bin/sh\necho 'Unable to determine the device handle for GPU0: GPU is lost'\nexit 15\n"
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Puts programs on PATH in place of the host's, all that is there but the shell's own."""
+
+    def put(**texts):
+        for name, text in {"systemctl": SYSTEMCTL, "journalctl": "#!/bin/sh\n", **texts}.items():
+            (tmp_path / name.replace("_", "-")).write_text(text)
+            (tmp_path / name.replace("_", "-")).chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path))
+
+    return put
+
+
+def test_what_a_doctor_looks_at(programs):
+    programs(nvidia_smi=SMI)
+    found = json.loads(json.dumps(on_host.doctor(5)))
+    assert found["bench"] == {"sweep": "active", "server": "inactive", "run": "20261130-061500"}
+    assert found["memory"]["total"] > found["memory"]["available"] > 0
+    assert found["gpus"]["cards"] == {"text": "0, B, 0, 0x1\n"}
+    (pid,) = found["gpus"]["groups"]
+    assert found["gpus"]["groups"][pid] == Path(f"/proc/{pid}/cgroup").read_text()
+    assert set(on_host.status(5)) < set(found)
+
+
+def test_a_host_without_cards_is_not_asked_for_them(programs):
+    programs()
+    assert on_host.doctor(5)["gpus"] is None
+
+
+def test_what_nvidia_smi_says_instead(programs):
+    programs(nvidia_smi=BROKEN)
+    lost = {"error": "Unable to determine the device handle for GPU0: GPU is lost"}
+    assert on_host.doctor(5)["gpus"] == {"cards": lost, "processes": lost, "groups": {}}
+
+
+def test_a_card_that_holds_the_driver(programs, monkeypatch):
+    monkeypatch.setattr(on_host, "GPU_SECONDS", 0.2)
+    programs(nvidia_smi="#!/bin/sh\nread -r never </dev/zero\n")
+    assert on_host.doctor(5)["gpus"]["cards"] == {"error": "no answer within 0.2 s"}
+
+
+def test_the_records_of_deployments(monkeypatch, tmp_path):
+    (tmp_path / "good").mkdir()
+    (tmp_path / "good/deployment.json").write_text("{}")
+    monkeypatch.setattr(on_host, "DEPLOYMENTS", tmp_path)
+    monkeypatch.setattr(on_host, "READY", tmp_path / "good")
+    found = on_host.deployments()
+    assert (found["good"], found["previous"]) == ({"text": "{}"}, {})
+    assert found["running"] == {"error": "Is a directory"}

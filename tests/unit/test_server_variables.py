@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from blackwell import paths
+from blackwell import inventory, paths, speculation_file
+from blackwell.speculation_setting import Setting
+from blackwell.speculation_text import Origin
 
 THRESHOLD = "sglang_server_speculative_disable_batch_threshold"
 POLICY = "sglang_server_speculative_load_policy"
@@ -221,3 +223,29 @@ def test_where_nothing_is_asked_for_nothing_is_reported(patched, case):
 def test_the_threshold_is_always_said_where_there_is_speculation(patched):
     values = {case: intent(patched, case)["report"].get("speculative_disable_batch_threshold") for case in ACCEPTED}
     assert values == {"nothing": 0, "threshold": 4, "policy": 0, "fusion": 0, "no draft": None}
+
+
+GROUP_AND_HOST = {
+    "policy of a group, threshold of the host": (policy(), Setting(4)),
+    "threshold of a group, policy of the host": ({THRESHOLD: 5}, Setting(0, policy()[POLICY])),
+}
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """What the role makes of a host whose own file says another thing than its group."""
+    root = tmp_path_factory.mktemp("kept")
+    cases = {}
+    for number, (name, (group, setting)) in enumerate(GROUP_AND_HOST.items()):
+        at = root / str(number)
+        (at / "group_vars").mkdir(parents=True)
+        (at / "hosts.yml").write_text("sglang_hosts: {hosts: {box: {}}}")
+        (at / "group_vars/sglang_hosts.yml").write_text(json.dumps(group))
+        speculation_file.write(inventory.read(at), "box", setting, Origin("fab", "today"))
+        cases[name] = dict(inventory.read(at).hosts["box"])
+    return resolve(tmp_path_factory.mktemp("resolved"), cases, PATCHED)
+
+
+@pytest.mark.parametrize("case", GROUP_AND_HOST)
+def test_a_hosts_own_file_takes_the_place_of_what_its_group_says(kept, case):
+    assert kept[case]["problems"] == []
