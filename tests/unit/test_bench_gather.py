@@ -167,7 +167,7 @@ def test_a_command_that_says_nothing(monkeypatch):
 
 def test_a_server_that_is_asked():
     with serving() as fake:
-        assert gather.server_info(fake.url) == Unknown("/server_info was answered with 404")
+        assert gather.server_info(f"{fake.url}/nowhere") == Unknown("/server_info was answered with 404")
     told = gather.server_info(fake.url)
     assert told == Unknown("/server_info was not answered: [Errno 111] Connection refused")
 
