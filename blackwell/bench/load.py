@@ -59,7 +59,7 @@ async def _measure(
         window = (begin, server.clock.now())
         over.set()
         await end(server, tasks)
-    return Measurement(window, polls, records)
+    return Measurement(window, polls, records, server.clock.origin)
 
 
 async def _polls(server: Server, seconds: float, every: float, done: asyncio.Event) -> list[Poll]:

@@ -1,7 +1,7 @@
 """What is noted while a server is under load. All times are seconds since the load began."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 DIGITS = 4
 """Decimals of a time that are kept: 0.1 ms."""
@@ -35,8 +35,12 @@ class Poll:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one load was answered, and the window (begin, end) in which all clients were busy."""
+    """What one load was answered, and the window (begin, end) in which all clients were busy.
+
+    ``origin``: what time.monotonic() told when the load began; 0 for one that was read from a file.
+    """
 
     window: tuple[float, float]
     polls: Sequence[Poll]
     records: Sequence[Record]
+    origin: float = field(default=0.0, compare=False)
