@@ -32,6 +32,12 @@ def verification(host: Host) -> list[str]:
     return [str(paths.ROOT / "scripts/verify"), "--inventory", host.inventory, "--limit", host.name]
 
 
+def deployment(host: Host) -> list[str]:
+    """The command that deploys to a host what its inventory asks for."""
+    program, playbook = paths.ROOT / ".venv/bin/ansible-playbook", paths.ROOT / "site.yml"
+    return [str(program), str(playbook), "--inventory", host.inventory, "--limit", host.name]
+
+
 def rollback(host: Host) -> list[str]:
     """The command that goes back to the deployment before the one that runs on a host."""
     program, playbook = paths.ROOT / ".venv/bin/ansible-playbook", paths.ROOT / "playbooks/rollback.yml"

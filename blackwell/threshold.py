@@ -145,7 +145,7 @@ def apply(connection: Connection | None, plan: Plan) -> Done:
     if plan.wish.dry_run:
         return Done(plan, plan.setting, before)
     with _kept(plan) as setting:
-        after = None if before is None else _sent(connection, plan.host, setting, before)
+        after = None if before is None else send(connection, plan.host, setting, before)
     return Done(plan, setting, before, after)
 
 
@@ -171,7 +171,11 @@ def look(connection: Connection, host: Host) -> Mapping:
     return load_control.information(host, remote.call(connection, host, "speculation", change={}))
 
 
-def _sent(connection: Connection, host: Host, setting: Setting, before: Mapping) -> Mapping:
+def send(connection: Connection, host: Host, setting: Setting, before: Mapping) -> Mapping:
+    """Have the server take a setting while it runs; ``before`` and what is returned are bodies of its /server_info.
+
+    Raises HostError if it does not take it.
+    """
     check_server(host, setting, before)
     if load_state.parse(before) is None:
         # It speculates always, and nothing else was wanted.

@@ -36,8 +36,22 @@ def _again(c: Context, inventory: str) -> Again:
     return lambda: opened(c, inventory)
 
 
-def _starting(name: str, doc: str, then: Callable[[Again, Mapping], int], *, default: bool = False) -> Task:
-    """A task that starts a sweep, and goes on with ``then``."""
+def nothing(c: Context, inventory: str) -> None:
+    """Has nothing to look at before a sweep."""
+    del c, inventory
+
+
+def starting(
+    name: str,
+    doc: str,
+    then: Callable[[Context, str, Again, Mapping], int],
+    *,
+    first: Callable[[Context, str], None] = nothing,
+    default: bool = False,
+) -> Task:
+    """A task that starts a sweep, after ``first``, and goes on with ``then``; both get the task's context and
+    inventory.
+    """
 
     def body(
         c: Context,
@@ -67,25 +81,26 @@ def _starting(name: str, doc: str, then: Callable[[Again, Mapping], int], *, def
             "settings": settings,
             "margin": margin,
         }
+        wanted = options.wanted(typed)
+        first(c, inventory)
         again = _again(c, inventory)
-        how = bodies.How(new=new, dry_run=dry_run, agreed=stop_service)
-        begun = bodies.begin(again, options.wanted(typed), how, say)
-        return 0 if begun is None else then(again, begun)
+        begun = bodies.begin(again, wanted, bodies.How(new=new, dry_run=dry_run, agreed=stop_service), say)
+        return 0 if begun is None else then(c, inventory, again, begun)
 
     body.__doc__ = doc
     return task(name=name, default=default, post=[finish], help=HELP)(told(body))
 
 
-start = _starting(
+start = starting(
     "start",
     """Start a sweep on the host, and leave it to itself; bench.follow shows it.
 
     Exits with 0, or with 2 if it cannot be started.
     """,
-    lambda _again, _begun: 0,
+    lambda *_: 0,
 )
 
-run = _starting(
+run = starting(
     "run",
     """Measure the host with and without speculation at rising load, and find where speculation stops to pay.
 
@@ -93,7 +108,7 @@ run = _starting(
     and Ctrl-C end only what is shown here. Run again with the same options, it goes on with what is missing.
     Exits with 0 if all is measured, 1 if the sweep ended early, 2 if it cannot be started.
     """,
-    lambda again, begun: bodies.watched(again, begun["run"], begun["offset"], say),
+    lambda _c, _inventory, again, begun: bodies.watched(again, begun["run"], begun["offset"], say),
     default=True,
 )
 
