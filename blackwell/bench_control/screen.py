@@ -53,6 +53,7 @@ def event(found: Mapping) -> str:
         "died": lambda: f"the server ended at {found['point']}: {found['reason']}",
         "policy": lambda: "\n".join(found["explained"]),
         "proof": lambda: f"proof at {found['context']} tokens, settings {found['settings']}: {found['verdict']}",
+        "check": lambda: _check(found),
         "measured": lambda: f"all {found['done']} points are measured",
         "end": lambda: f"the sweep ended: {found['status']}{': ' + found['reason'] if found['reason'] else ''}",
     }
@@ -70,6 +71,14 @@ def _point(found: Mapping) -> str:
     speed = f"{found['tok_s']:.1f} tok/s, batch {found['running_batch']:g}{accepted}{marked}"
     where = f"{found['arm']} at {found['c']}, {found['context']} tokens, repeat {found['repeat']}"
     return f"{where}: {speed}; {duration(found['left_s'])} left"
+
+
+def _check(found: Mapping) -> str:
+    what = f"check     {found['arm']} at {found['c']} by sglang.bench_serving"
+    if found.get("problem"):
+        return f"{what}: {found['problem']}"
+    ratio = "" if found["ratio"] is None else f", ours is {found['ratio']:.2f} of that"
+    return f"{what}: {found['bench_serving_tok_s']:.1f} tok/s over its whole run{ratio}"
 
 
 def counted(found: Mapping) -> str:

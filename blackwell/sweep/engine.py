@@ -9,7 +9,8 @@ from blackwell.bench.errors import BenchError, LoadError
 from blackwell.bench.records import Measurement
 from blackwell.bench.store import Store
 
-from . import estimate, points, proof, server_api
+from . import cross_check, estimate, points, proof, server_api
+from .cross_check import Checks
 from .estimate import Guess, place
 from .events import Events
 from .plan import Plan, Settings
@@ -30,7 +31,10 @@ WARM_UP_REPEAT = 0
 
 @dataclass
 class Sweep:
-    """``store``: the points. ``policies``: what was derived, by settings and context. ``guess``: for estimates."""
+    """``store``: the points. ``policies``: what was derived, by settings and context. ``guess``: for estimates.
+
+    ``checks``: of the load by another generator, None for none.
+    """
 
     plan: Plan
     store: Store[Key]
@@ -38,6 +42,7 @@ class Sweep:
     asked: Asked
     events: Events
     guess: Guess
+    checks: Checks | None = None
     policies: dict[tuple[str, int], policy.Derived] = field(default_factory=dict)
     lives: dict[tuple, float] = field(default_factory=dict)
     deaths: int = 0
@@ -63,10 +68,20 @@ class Sweep:
                 self._measure(settings, self.store.missing(keys), speculates=speculates)
             if then:
                 then(settings)
+            self._check(settings, speculates=speculates)
         finally:
             if self.server:
                 self.server = None
                 self.servers.stop()
+
+    def _check(self, settings: Settings, *, speculates: bool) -> None:
+        """Have one level of the server loaded by another generator too, if that was not done before."""
+        for key in cross_check.keys(self.plan, settings.name, cross_check.arm_of(speculates=speculates)):
+            if self.checks and not self.checks.is_there(key):
+                self._ready(settings, speculates=speculates)
+                self._hold(key)
+                told = self.checks.add(key, self.server.url, self.store.points)
+                self.events.add("check", **told)
 
     def _prove(self, settings: Settings) -> None:
         if DYNAMIC not in self.plan.arms:
@@ -170,14 +185,19 @@ class Sweep:
         )
 
     def _under_load(self, key: Key, length: load.Length) -> Measurement:
-        url = self.server.url
-        if key.arm != BASELINE:
-            server_api.change(url, self._held(key))
-        server_api.flush(url)
+        url = self._hold(key)
         try:
             return load.measure(url, key.c, lambda client: self.asked(key.context, key.c, key.repeat, client), length)
         except LoadError as error:
             raise LoadError(f"{key}: {error}") from error
+
+    def _hold(self, key: Key) -> str:
+        """Have the server draft as an arm does, with an empty cache; returns its URL."""
+        url = self.server.url
+        if key.arm != BASELINE:
+            server_api.change(url, self._held(key))
+        server_api.flush(url)
+        return url
 
     def _held(self, key: Key) -> dict:
         if key.arm != DYNAMIC:

@@ -12,6 +12,7 @@ from blackwell.bench import arms, store
 from blackwell.bench.errors import BenchError
 
 from . import deployed, plan, prompts, results, runs
+from .cross_check import Checks
 from .engine import Sweep
 from .events import DONE, FAILED, STOPPED, Events
 from .points import Key
@@ -64,7 +65,7 @@ def sweep(run: Path, events: Events) -> None:
     with store.writing(run) as writer:
         kept = writer.open(runs.POINTS, Key, begun.fingerprint)
         host = Host(found, [arms.steps(arm) for arm in wanted.speculative])
-        done = Sweep(wanted, kept, host, asked, events, begun.guess)
+        done = Sweep(wanted, kept, host, asked, events, begun.guess, Checks(run, asked))
         try:
             done.run()
         finally:

@@ -6,11 +6,12 @@ from contextlib import ExitStack
 import pytest
 from bench_fake import serving
 
-from blackwell.bench import store
+from blackwell.bench import known_generator, store
 from blackwell.bench.errors import BenchError
 from blackwell.bench.fingerprint import made
 from blackwell.bench.workload import Workload
-from blackwell.sweep import engine, events
+from blackwell.sweep import cross_check, engine, events
+from blackwell.sweep.cross_check import Checks
 from blackwell.sweep.engine import Sweep
 from blackwell.sweep.estimate import Guess
 from blackwell.sweep.plan import Plan, Settings, expanded
@@ -58,14 +59,16 @@ def plan(arms=("baseline", "full", "plain", "dynamic"), **changes):
 
 
 class Swept:
-    def __init__(self, directory, asked_plan, **fakes):
-        self.directory, self.plan, self.fakes = directory, asked_plan, fakes
+    def __init__(self, directory, asked_plan, known=None, **fakes):
+        self.directory, self.plan, self.known, self.fakes = directory, asked_plan, known, fakes
 
     def run(self):
         with ExitStack() as stack, store.writing(self.directory) as writer:
             kept = writer.open("points.jsonl", Key, made({"host": "one"}))
             self.servers = Fakes(stack, **self.fakes)
-            self.sweep = Sweep(self.plan, kept, self.servers, asked, events.Events(self.directory), Guess(1.0, 0.01))
+            checks = Checks(self.directory, asked, self.known) if self.known else None
+            log = events.Events(self.directory)
+            self.sweep = Sweep(self.plan, kept, self.servers, asked, log, Guess(1.0, 0.01), checks)
             self.sweep.run()
         return kept.points
 
@@ -146,10 +149,10 @@ def test_a_server_that_has_to_stay_down_ends_the_sweep_and_loses_no_point(tmp_pa
 
 
 def test_an_over_saturated_level_is_marked(tmp_path):
-    found = Swept(tmp_path, plan(("full", "plain"), levels=(2, 6)), most=4).run()
-    assert {(key.c, bool(point["marked"])) for key, point in found.items()} == {(2, False), (6, True)}
-    marked = next(point["marked"] for key, point in found.items() if key.c == 6)
-    assert marked == "over-saturated: the server decoded 4 of 6 requests, the others waited in its queue"
+    found = Swept(tmp_path, plan(("full", "plain"), levels=(2, 16), window_s=0.5), most=4).run()
+    assert {(key.c, bool(point["marked"])) for key, point in found.items()} == {(2, False), (16, True)}
+    marked = next(point["marked"] for key, point in found.items() if key.c == 16)
+    assert marked == "over-saturated: the server decoded 4 of 16 requests, the others waited in its queue"
 
 
 def test_settings_have_servers_of_their_own(tmp_path):
@@ -163,3 +166,37 @@ def test_settings_have_servers_of_their_own(tmp_path):
         ("ring", True),
     ]
     assert {key.settings for key in found} == {"deployed", "ring"}
+
+
+def test_each_server_is_checked_once_by_the_known_generator(tmp_path):
+    seen = []
+
+    def known(url, clients, stream, **_):
+        seen.append((url, clients, len(next(stream(0))[0])))
+        return known_generator.Found(100.0, clients, 1.0)
+
+    swept = Swept(tmp_path, plan(("baseline", "full", "plain"), levels=(1, 2), repeats=1), known)
+    swept.run()
+    assert [clients for _, clients, _ in seen] == [2, 2]
+    assert [url for url, _, _ in seen] == [fake.url for fake in swept.servers.fakes]
+    found = json.loads((tmp_path / cross_check.FILE).read_text())
+    assert [(one["arm"], one["c"], one["bench_serving_tok_s"]) for one in found] == [
+        ("baseline", 2, 100),
+        ("full", 2, 100),
+    ]
+    assert all(one["ratio"] == round(one["tok_s"] / 100, 3) for one in found)
+    assert swept.servers.fakes[1].forced == 2
+    again = Swept(tmp_path, swept.plan, known)
+    again.run()
+    assert len(seen) == 2
+    assert again.servers.started == []
+
+
+def test_a_check_that_fails_costs_no_point(tmp_path):
+    def known(*_, **__):
+        raise BenchError("sglang.bench_serving failed: no such option")
+
+    swept = Swept(tmp_path, plan(("full", "plain"), levels=(1,), repeats=1), known)
+    assert len(swept.run()) == 2
+    (found,) = json.loads((tmp_path / cross_check.FILE).read_text())
+    assert (found["problem"], found["ratio"]) == ("sglang.bench_serving failed: no such option", None)
