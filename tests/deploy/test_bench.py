@@ -1,4 +1,4 @@
-"""A sweep on a host, by what an operator types: its connection is cut, it is killed, the host is rebooted, it goes on."""
+"""A sweep on a host, as an operator types it: its connection is cut, it is killed, the host reboots, and it goes on."""
 
 import json
 import os
