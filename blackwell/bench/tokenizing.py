@@ -20,6 +20,9 @@ from .errors import BenchError
 
 SECONDS = 900
 PROGRAM = "blackwell.bench.tokenize_prompts"
+KEPT = ("PATH", "PYTHONPYCACHEPREFIX")
+"""Of the environment: a release may have its bytecode apart from its files, and without it all is compiled again."""
+
 PACKAGES = ("__init__.py", "bench")
 """What the program needs of the project."""
 
@@ -29,32 +32,45 @@ def tokenized(
 ) -> Tokenized:
     """The prompts of a kind as token ids of a model; ``user`` and ``group`` need root, None keeps one's own.
 
-    The process has nothing of this one's environment but PATH, a home that is removed when it has ended, and a copy of
-    the program: where this one lies, the user may not be able to look. Raises BenchError with what it says if it fails.
+    The process has nothing of this one's environment but ``KEPT``, a home that is removed when it has ended, and a copy
+    of the program: where this one lies, the user may not be able to look. Raises BenchError with what it says if it
+    fails.
     """
     with tempfile.TemporaryDirectory(prefix="blackwell-prompts-") as scratch:
         program, home = Path(scratch) / "program.zip", Path(scratch) / "home"
         Path(scratch).chmod(0o755)
-        _pack(program)
+        pack(program)
         home.mkdir(mode=0o700)
-        if user or group:
-            shutil.chown(home, user, group)
+        _give(home, user, group)
         out = home / "prompts.json"
         trust = ["--trust-remote-code"] if trust_remote_code else []
         command = [sys.executable, "-m", PROGRAM, str(model.absolute()), str(out), f"--kind={kind}", *trust]
         _run(command, program, home, user, group)
-        return contexts.parsed(_text(out), f"{PROGRAM} for {model}")
+        return contexts.parsed(content(out), f"{PROGRAM} for {model}")
+
+
+def _give(home: Path, user: str | None, group: str | None) -> None:
+    if not user and not group:
+        return
+    try:
+        shutil.chown(home, user, group)
+    except LookupError as error:
+        raise BenchError(f"prompts cannot be tokenized: {error}") from error
+    except OSError as error:
+        raise BenchError(f"prompts cannot be tokenized as {user or group}: {error.strerror}") from error
 
 
 def _run(command: list[str], program: Path, home: Path, user: str | None, group: str | None) -> None:
     environment = {
-        "PATH": os.environ.get("PATH", os.defpath),
+        **{name: os.environ[name] for name in KEPT if name in os.environ},
         "LANG": "C.UTF-8",
         "HOME": str(home),
         "TMPDIR": str(home),
         "PYTHONPATH": str(program),
         "PYTHONDONTWRITEBYTECODE": "1",
         "HF_HUB_OFFLINE": "1",
+        # A tokenizer needs no tensors, and to import PyTorch takes longer than all else.
+        "USE_TORCH": "0",
     }
     # Groups of this process are no business of the model's code.
     groups = [] if user or group else None
@@ -80,7 +96,7 @@ def _run(command: list[str], program: Path, home: Path, user: str | None, group:
         raise BenchError(said[-1] if said else f"{PROGRAM} ended with {done.returncode}, without a word")
 
 
-def _pack(archive: Path) -> None:
+def pack(archive: Path) -> None:
     """Put the program into an archive that Python can import from, wherever it was imported from itself."""
     root = resources.files(blackwell)
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
@@ -98,13 +114,13 @@ def _files(at: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
             yield from _files(child, f"{path}/{child.name}")
 
 
-def _text(file: Path) -> str:
+def content(file: Path) -> str:
     """The content of a regular file that another user could write: no link leads to another one."""
     try:
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, encoding="utf-8", errors="replace") as opened:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise BenchError(f"{PROGRAM} left {file.name}, which is no file")
+                raise BenchError(f"{PROGRAM} left a {file.name} that is no file")
             return opened.read()
     except OSError as error:
         raise BenchError(f"{PROGRAM} left no {file.name} that can be read: {error.strerror}") from error

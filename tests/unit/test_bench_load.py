@@ -1,6 +1,7 @@
 """The load against a server whose pace is known."""
 
 import itertools
+import time
 
 import pytest
 from bench_fake import serving
@@ -29,6 +30,14 @@ def test_the_rate_in_the_window_is_the_servers_own():
     assert 0.7 * 400 < window.tokens_per_second(found) <= 400
     begin, end = found.window
     assert end - begin >= 1.0
+
+
+def test_the_times_are_those_since_the_load_began():
+    with serving(pace=100) as fake:
+        before = time.monotonic()
+        found = load.measure(fake.url, 1, asked(10), Length(0.2))
+        after = time.monotonic()
+    assert before <= found.origin < found.origin + found.window[0] < found.origin + found.window[1] <= after
 
 
 def test_the_window_opens_when_all_have_had_an_answer():
