@@ -35,7 +35,7 @@ class Measured:
 
     def origin(self, host: str) -> Origin:
         """Where the policy comes from, for the file that holds it."""
-        command = f"fab -H {host} tune --run {self.run.name}"
+        command = f"fab -H {host} tune.apply --run {self.run.name}"
         date = datetime.now(UTC).isoformat(timespec="seconds")
         return Origin(command, date, self.run.name, self.fingerprint, self.explained[0])
 

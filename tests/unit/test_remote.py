@@ -6,7 +6,7 @@ import paramiko
 import pytest
 import ssh_server
 
-from blackwell import remote
+from blackwell import remote, sweep_package
 from blackwell.host_errors import HostError
 from blackwell.inventory import Host
 
@@ -204,3 +204,15 @@ def test_a_refused_sudo_is_told(host, tmp_path, monkeypatch):
     with remote.connect(ops) as connection, pytest.raises(HostError) as caught:
         remote.call(connection, ops, "unit")
     assert str(caught.value) == "box: tester cannot become root with sudo, without a password: a password is required"
+
+
+def test_a_packed_program_runs_by_the_host_s_own_python(host):
+    with remote.connect(host) as connection:
+        answer = remote.call_packed(connection, host, sweep_package.packed(), "list")
+    assert isinstance(answer["runs"], list)
+
+
+def test_what_a_packed_program_refuses_is_one_sentence(host):
+    with remote.connect(host) as connection, pytest.raises(remote.RefusedError) as caught:
+        remote.call_packed(connection, host, sweep_package.packed(), "remove", run="none-of-these")
+    assert str(caught.value).startswith("box: there is no run")
