@@ -41,7 +41,7 @@ def test_a_policy_that_holds_says_where_it_comes_from(run):
 def test_a_policy_that_does_not_hold_is_refused(run):
     (run / "proof.json").write_text(json.dumps(HOLDS | {"verdict": "the policy gives 0.9 of full at 10 clients"}))
     with pytest.raises(
-        tune.RefusedError, match="box: refused: the policy gives 0.9 of full at 10 clients; nothing was"
+        tune.RefusedError, match=r"box: refused: the policy gives 0\.9 of full at 10 clients; nothing was"
     ):
         tune.measured("box", run)
 
