@@ -161,7 +161,7 @@ def threshold(
     force: bool = False,
     dry_run: bool = False,
 ) -> None:
-    """[N] Show at which load the server stops to speculate and who says so, or change that now and in the inventory.
+    """[N] Show at which load the server stops speculating and who says so, or change that now and in the inventory.
 
     N is live at once, without a restart, and written to host_vars/HOST/speculation.yml of the inventory, so that the
     next deployment keeps it. Exits with 0, or with 2 if it could not be shown, or was not changed.

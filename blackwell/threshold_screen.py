@@ -94,6 +94,8 @@ def changed(done: Done) -> str:
 
 
 def _filed(host: Host, file: Path, done: Done) -> str:
+    if not done.plan.wish.dry_run and done.plan.setting is None:
+        return f"  removed {file}, which was not there before; fab -H {host.name} threshold --undo writes it again"
     if not done.plan.wish.dry_run:
         return f"  kept    in {file}; fab -H {host.name} threshold --undo puts the one before back"
     if done.setting is None:

@@ -183,9 +183,9 @@ def test_a_threshold_that_was_typed_is_live_kept_and_rolled_back(by_load, file):
     run = by_load.fab("verify")
     assert run.returncode == 0, run.output
     assert " passed" in run.output
-    shown = by_load.fab("threshold").output
-    assert f"  live       {THREE}" in shown
-    assert "remark" not in shown
+    screen = by_load.fab("threshold").output
+    assert f"  live       {THREE}" in screen
+    assert "remark" not in screen
 
     good, previous = (
         by_load.record(f"/var/lib/sglang/deployments/{name}/deployment.json") for name in ("good", "previous")

@@ -87,6 +87,9 @@ def test_undone_it_is_as_before_there_and_here(live):
     done = live.fab("threshold", "--undo")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"after   {EIGHT}" in done.stdout
+    assert (
+        f"removed {live.file}, which was not there before; fab -H box threshold --undo writes it again" in done.stdout
+    )
     assert live.sglang.changes[-1] == {"speculative_disable_batch_threshold": 8}
     assert not live.file.exists()
 
