@@ -162,4 +162,16 @@ def listed(c: Context, inventory: str = "") -> None:
     print(screen.runs(host.name, found["runs"]))
 
 
-collection = Collection("bench", run, start, follow, fetch, stop, listed)
+@task(name="remove", post=[finish], help={"inventory": INVENTORY, "run": "name of the run"})
+@told
+def remove(c: Context, run: str, inventory: str = "") -> None:
+    """Remove a run from the host; what has come home of it stays.
+
+    Exits with 0, or with 2 if there is none of that name, or it is under way.
+    """
+    with opened(c, inventory) as (connection, host):
+        found = remote.call_packed(connection, host, sweep_package.packed(), "remove", run=run)
+    print(f"{host.name}: run {found['run']} was removed")
+
+
+collection = Collection("bench", run, start, follow, fetch, stop, listed, remove)

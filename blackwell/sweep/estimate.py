@@ -3,8 +3,10 @@
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
+from blackwell.bench import known_generator
 from blackwell.bench.length import Length
 
+from . import cross_check
 from .plan import FULL, Plan
 from .points import BASELINE, DYNAMIC, Key
 
@@ -78,8 +80,14 @@ def servers(plan: Plan, missing: Iterable[Key]) -> list[tuple[str, bool]]:
 def whole(plan: Plan, missing: Iterable[Key], guess: Guess) -> float:
     """Seconds that a sweep takes from now on."""
     missing = list(missing)
-    starts = len(servers(plan, missing)) * guess.start_s
-    return starts + points_seconds(plan, missing, lambda key: guess.life(plan, key))
+    needed = servers(plan, missing)
+    checked = [
+        key
+        for name, speculates in needed
+        for key in cross_check.keys(plan, name, cross_check.arm_of(speculates=speculates))
+    ]
+    checks = sum(known_generator.ANSWERS * guess.life(plan, key) for key in checked)
+    return len(needed) * guess.start_s + checks + points_seconds(plan, missing, lambda key: guess.life(plan, key))
 
 
 def expected(plan: Plan) -> list[Key]:

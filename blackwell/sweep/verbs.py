@@ -34,6 +34,7 @@ from .runs import Begun
 
 ASKED_TOKENS = 32
 LEAST_START_SECONDS = 5.0
+ON_CPU = "measured on a CPU: the figures check that everything works, and say nothing of speculation on a card"
 ENOUGH_BYTES = 1 << 30
 """Free space that a sweep of some hours and its log cannot fill."""
 
@@ -55,7 +56,8 @@ def begin(archive: Path, wanted: Mapping, *, new: bool, dry_run: bool) -> dict:
     """
     runner_unit.refuse_a_second()
     found = deployed.read()
-    made = _plan(wanted, runs.new_name(), found.steps)
+    note = ON_CPU if server_words.value(found.argv, "--device") == "cpu" else ""
+    made = _plan({**wanted, "note": note}, runs.new_name(), found.steps)
     _refuse_settings(found, made)
     server = server_api.information(found.url)
     now = gather.gather(found.pid, gather.server_info(found.url), prompts.described(made))
@@ -132,7 +134,8 @@ def _token_seconds(found: Deployed) -> float:
 
 
 def _warnings(made: Plan, found: Deployed, server: Mapping, now: fingerprint.Fingerprint) -> list[str]:
-    told = [f"{sentence}; a change there would not be noticed" for sentence in fingerprint.unread(now)]
+    told = [made.note] if made.note else []
+    told += [f"{sentence}; a change there would not be noticed" for sentence in fingerprint.unread(now)]
     most = found.most_requests
     if most and (above := [str(level) for level in made.levels if level > most]):
         told.append(
@@ -220,6 +223,8 @@ def _summary(directory: Path) -> dict:
 def remove(archive: Path, run: str) -> dict:
     """Remove a run from this host; raises BenchError if it is under way."""
     del archive
+    if not run:
+        raise BenchError("name the run that is to be removed")
     directory = runs.found(run)
     if runner_unit.sweeping() == directory:
         raise BenchError(f"run {run} is under way: end it first (bench.stop)")

@@ -1,10 +1,11 @@
 """What a sweep measures, and how long that takes."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from blackwell.bench import fingerprint
+from blackwell.bench import fingerprint, known_generator
 from blackwell.bench.errors import BenchError
 from blackwell.sweep import estimate, events, plan, runs
 from blackwell.sweep.estimate import Guess
@@ -130,7 +131,7 @@ def test_what_is_missing_does_not_ask_which_static_arm_proved_a_level():
 
 
 def test_only_the_servers_that_are_needed_are_counted():
-    asked = made(levels=(1,), contexts=(128,), settings=(Settings(), Settings("ring")))
+    asked = made(levels=(1,), contexts=(128,), settings=(Settings(), Settings("ring")), cross_check=False)
     assert estimate.servers(asked, estimate.expected(asked)) == [
         (name, speculates) for name in ("deployed", "ring") for speculates in (False, True)
     ]
@@ -138,7 +139,10 @@ def test_only_the_servers_that_are_needed_are_counted():
     assert estimate.servers(asked, left) == [("ring", False)]
     life = asked.new_tokens * GUESS.token_s * (1 + 1 / estimate.BUSY_CLIENTS)
     point = estimate.point_seconds(asked, life)
-    assert estimate.whole(asked, left, GUESS) == pytest.approx(GUESS.start_s + point + estimate.warm_up_seconds(life))
+    seconds = GUESS.start_s + point + estimate.warm_up_seconds(life)
+    assert estimate.whole(asked, left, GUESS) == pytest.approx(seconds)
+    checked = replace(asked, cross_check=True)
+    assert estimate.whole(checked, left, GUESS) == pytest.approx(seconds + known_generator.ANSWERS * life)
 
 
 def test_a_window_is_of_whole_answers():
