@@ -1,7 +1,11 @@
 """What the sweep on a card refuses, and what it would do."""
 
 import pytest
-import sweep
+
+
+@pytest.fixture(scope="module")
+def sweep(load):
+    return load("tests/gpu/sweep.py")
 
 
 @pytest.fixture
@@ -21,21 +25,21 @@ def out(tmp_path):
         ([], "nvidia-smi shows 0 cards"),
     ],
 )
-def test_what_cannot_be_is_refused(out, capsys, monkeypatch, options, sentence):
+def test_what_cannot_be_is_refused(sweep, out, capsys, monkeypatch, options, sentence):
     monkeypatch.setattr(sweep.machine, "cards", list)
     assert sweep.main([str(out), *options]) == 2
     assert sentence in capsys.readouterr().err
     assert not out.exists()
 
 
-def test_a_package_that_is_not_there_is_refused(out, capsys, monkeypatch, tmp_path):
+def test_a_package_that_is_not_there_is_refused(sweep, out, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(sweep.machine, "cards", lambda: ["NVIDIA H200, 580.1"])
     assert sweep.main([str(out), "--stock", str(tmp_path)]) == 2
     assert f"--stock is '{tmp_path}', where no stock sglang is" in capsys.readouterr().err
     assert not out.exists()
 
 
-def test_a_dry_run_counts_points_and_starts_nothing(out, capsys):
+def test_a_dry_run_counts_points_and_starts_nothing(sweep, out, capsys):
     options = ["--dry-run", "--arms", "baseline", "full", "plain", "dynamic", "--levels", "1", "10"]
     assert sweep.main([str(out), *options]) == 0
     # Two arms of the engine's own, the baseline, and the policy beside the better one.
