@@ -9,6 +9,13 @@ def sweep(load):
 
 
 @pytest.fixture
+def cardless(sweep, monkeypatch):
+    """The program on a machine without a card."""
+    monkeypatch.setattr(sweep.machine, "cards", list)
+    return sweep
+
+
+@pytest.fixture
 def out(tmp_path):
     return tmp_path / "run"
 
@@ -25,9 +32,8 @@ def out(tmp_path):
         ([], "nvidia-smi shows 0 cards"),
     ],
 )
-def test_what_cannot_be_is_refused(sweep, out, capsys, monkeypatch, options, sentence):
-    monkeypatch.setattr(sweep.machine, "cards", list)
-    assert sweep.main([str(out), *options]) == 2
+def test_what_cannot_be_is_refused(cardless, out, capsys, options, sentence):
+    assert cardless.main([str(out), *options]) == 2
     assert sentence in capsys.readouterr().err
     assert not out.exists()
 
