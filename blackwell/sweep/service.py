@@ -135,7 +135,7 @@ def _give_way(invocation: str) -> None:
 
 def _takes(told: Mapping[str, str]) -> bool:
     # A start that waits until the bench's server has ended is a job.
-    waits = told["ActiveState"] != "deactivating" and told.get("Job", "0") != "0"
+    waits = told["ActiveState"] != "deactivating" and told.get("Job", "") not in ("", "0")
     return told["ActiveState"] in TAKES or waits
 
 
