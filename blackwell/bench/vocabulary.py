@@ -1,16 +1,24 @@
 """The token ids of a model that stand for text, for prompts that are drawn at random."""
 
+import functools
 import json
+import random
 from pathlib import Path
 
+from .contexts import Contexts, Conversation, Tokenized
 from .errors import BenchError
-from .workload import Workload
 
 TEXT_PARTS = ("text_config", "language_config", "llm_config")
 """Where the configuration of a model that also sees or hears has that of its language model."""
 
 EDGE = 20
 """Special tokens stand at the beginning and at the end of a vocabulary: one part of so many is left out there."""
+
+DRAWN = 1_000_000
+"""Tokens that are drawn; prompts are pieces of these. To draw each anew takes longer than a client may be idle."""
+
+SEED = 59
+"""Any: with one that is fixed, every run asks for the same prompts."""
 
 
 def size(model: Path) -> int:
@@ -29,7 +37,13 @@ def size(model: Path) -> int:
     raise BenchError(f"{file} tells no vocab_size, which random prompts are drawn from")
 
 
-def workload(model: Path, context: int, new_tokens: int) -> Workload:
+def workload(model: Path, context: int, new_tokens: int) -> Contexts:
     """Random prompts of ``context`` tokens of a model, answers of ``new_tokens``; raises as ``size`` does."""
-    tokens = size(model)
-    return Workload(context, new_tokens, first_token=tokens // EDGE, last_token=tokens - 1 - tokens // EDGE)
+    nothing_else = Conversation("random", (), ())
+    return Contexts(Tokenized((nothing_else,), _drawn(size(model)), {"prompts": "random"}), context, new_tokens)
+
+
+@functools.cache
+def _drawn(tokens: int) -> tuple[int, ...]:
+    known = range(tokens // EDGE, tokens - tokens // EDGE)
+    return tuple(random.Random(SEED).choices(known, k=DRAWN))

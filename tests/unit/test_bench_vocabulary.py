@@ -8,6 +8,8 @@ import pytest
 from blackwell.bench import vocabulary
 from blackwell.bench.errors import BenchError
 
+PINNED = [103486, 20632, 59216]
+
 
 def model(folder, **config):
     (folder / "config.json").write_text(json.dumps(config))
@@ -27,9 +29,18 @@ def test_the_size_is_that_of_the_language_model(tmp_path, config, size):
     assert vocabulary.size(model(tmp_path, **config)) == size
 
 
+def test_long_prompts_of_another_client_are_others_and_the_same_each_time(tmp_path):
+    made = vocabulary.workload(model(tmp_path, vocab_size=163840), 131_072, 16)
+    first, other = (next(made.stream(250, 1, client))[0] for client in (0, 1))
+    assert len(first) == len(other) == 131_072
+    assert first[:100] != other[:100]
+    assert first == next(vocabulary.workload(tmp_path, 131_072, 16).stream(250, 1, 0))[0]
+    assert first[:3] == PINNED
+
+
 def test_both_edges_are_left_out(tmp_path):
     made = vocabulary.workload(model(tmp_path, vocab_size=1026), 512, 16)
-    asked = list(itertools.islice(made.stream(250, 1, 0), 40))
+    asked = list(itertools.islice(made.stream(250, 1, 0), 100))
     assert {(len(prompt), new) for prompt, new in asked} == {(512, 16)}
     tokens = {token for prompt, _ in asked for token in prompt}
     # 51 of each edge, and every other one is drawn.
