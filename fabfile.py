@@ -8,6 +8,7 @@ from invoke import Collection, Context
 from blackwell import completion, journal, load_control, remote, status_screen
 from blackwell import status as statuses
 from blackwell.host_errors import HostError
+from blackwell.report import task_body
 from blackwell.tasks import NOT_READY, finish, opened, say, told
 
 INVENTORY = (
@@ -119,10 +120,30 @@ def speculation(
     print(load_control.render(host, before, change, after))
 
 
+@task(
+    post=[finish],
+    positional=["run"],
+    help={
+        "run": "a fetched run: HOST/RUN, HOST for its newest one, or a directory",
+        "compare": "another run, to show this one beside",
+        "out": "directory to write into (default: report, in the directory of the run)",
+        "json": "print JSON, for scripts",
+    },
+)
+@told
+def report(c: Context, run: str, compare: str = "", out: str = "", *, json: bool = False) -> None:
+    """Write a page with figures and tables of a fetched run, and say what it says; needs no -H.
+
+    Exits with 0, or with 2 if there is nothing to report.
+    """
+    del c
+    task_body.report(run, compare, out, json_wanted=json)
+
+
 def _write(piece: bytes) -> None:
     sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
 
 
 # Named, so that the step that ends a task is not listed among them.
-namespace = Collection(status, logs, ask, speculation)
+namespace = Collection(status, logs, ask, speculation, report)

@@ -1,10 +1,10 @@
 """What one server setting and one context of a run say: its cells, and the policy that its points give."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blackwell.bench import crossover, policy, words
+from blackwell.bench import policy, words
 from blackwell.bench.errors import BenchError
 from blackwell.bench.policy import Derived
 
@@ -15,18 +15,13 @@ from .series import DYNAMIC, Cell
 
 @dataclass(frozen=True)
 class Group:
-    """``derived``: None if the points give no policy, for the reason ``underived``, without a full stop.
-
-    ``rough``: the largest number of clients for which full is faster than plain by the medians alone, where there is no
-    more to say; crossover.NEVER, crossover.ALWAYS, or -1 if not even that can be told.
-    """
+    """``derived``: None if the points give no policy, for the reason ``underived``, without a full stop."""
 
     settings: str
     context: int
     cells: tuple[Cell, ...]
     derived: Derived | None
     underived: str = ""
-    rough: int | None = -1
 
     @property
     def explained(self) -> list[str]:
@@ -48,15 +43,14 @@ def groups(run: Run) -> list[Group]:
 
 def _group(run: Run, settings: str, context: int) -> Group:
     cells = tuple(series.cells(run.points, settings, context))
-    rows = _rows(run, settings, context)
     try:
-        return Group(settings, context, cells, policy.derive(rows))
+        return Group(settings, context, cells, policy.derive(_rows(run, settings, context)))
     except BenchError as error:
-        return Group(settings, context, cells, None, str(error), _rough(rows))
+        return Group(settings, context, cells, None, str(error))
 
 
 def _rows(run: Run, settings: str, context: int) -> list[Mapping[str, Any]]:
-    """The points from which a policy comes: those of a proof, whose repeats go on after these, came after it."""
+    """The points that a policy comes from; those of its proof came after it, and their repeats go on after these."""
     return [
         {**found, "arm": key.arm, "c": key.c, "repeat": key.repeat}
         for key, found in run.points.items()
@@ -66,28 +60,19 @@ def _rows(run: Run, settings: str, context: int) -> list[Mapping[str, Any]]:
     ]
 
 
-def _rough(rows: list[Mapping[str, Any]]) -> int | None:
-    try:
-        return crossover.threshold(rows)
-    except BenchError:
-        return -1
-
-
-def named(group: Group, among: list[Group]) -> str:
-    """What tells a group from the others, in words; empty if it is the only one."""
+def titled(group: Group, among: Sequence[Group]) -> str:
+    """What tells a group from the others, as a title; empty if it is the only one."""
     parts = []
     if len({other.settings for other in among}) > 1:
         parts.append(f"settings {group.settings}")
     if len({other.context for other in among}) > 1:
         parts.append(f"{group.context} tokens of context")
-    return ", ".join(parts)
+    title = ", ".join(parts)
+    return title[:1].upper() + title[1:]
 
 
-def of_policy(run: Run, among: list[Group]) -> Group | None:
-    """The group that the run's policy was derived for: the one that it names, else the first of the plan."""
-    names = run.policy or {}
-    wanted = (
-        names.get("settings", run.plan["settings"][0]["name"]),
-        names.get("context", run.plan["contexts"][0]),
-    )
-    return next((group for group in among if (group.settings, group.context) == wanted), None)
+def policies(run: Run) -> dict[tuple[str, int], Mapping[str, Any]]:
+    """What the run has derived, by settings and context; what names none was derived for the first of the plan."""
+    first = {"settings": run.plan["settings"][0]["name"], "context": run.plan["contexts"][0]}
+    found = [run.policy, *run.policy.get("others", ())] if run.policy else []
+    return {(at["settings"], at["context"]): at for at in ({**first, **one} for one in found)}

@@ -19,6 +19,8 @@ from .keys import Key
 PLAN, POINTS = "plan.json", "points.jsonl"
 LATER = ("policy", "proof", "check", "exit", "deployed")
 """What a run may not have yet: files of these names with the ending .json."""
+MOST_STEPS = 1000
+"""More draft steps than any server has, where a plan does not say how many."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,14 @@ def read(directory: Path) -> Run:
     except BenchError as error:
         raise HostError(str(error)) from error
     later = {name: _content(directory / f"{name}.json", name) for name in LATER}
-    if later["policy"] and (wrong := load_policy.malformed(later["policy"]["policy"])):
-        raise HostError(f"{directory / 'policy.json'}: policy: {'; '.join(wrong)}")
+    if found_policy := later["policy"]:
+        for one in (found_policy, *found_policy.get("others", ())):
+            if wrong := load_policy.problems(one["policy"], plan.get("steps", MOST_STEPS)):
+                raise HostError(f"{directory / 'policy.json'}: policy: {'; '.join(wrong)}")
     return Run(directory, plan, digest, fingerprint, found.points, left_out, **later)
 
 
-def _content(file: Path, form: str) -> Any | None:
+def _content(file: Path, form: str) -> dict | list | None:
     """The content of a JSON file of a form; None if the file is not there."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
@@ -126,6 +130,6 @@ def rows(run: Run) -> list[dict[str, Any]]:
 MEASURED = (
     *("tok_s", "user_tok_s", "answer_s_p50", "answer_s_p95", "acceptance", "running_batch", "queued"),
     *("in_flight_min", "window_s", "requests", "retracted", "kv_tokens", "power_w", "sm_mhz", "temperature_c"),
-    *("marked", "began"),
+    *("marked", "note", "began"),
 )
 """What a point holds beside its parameters, as a table has it; raw records, if there are any, are not for a table."""

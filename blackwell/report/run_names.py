@@ -21,6 +21,9 @@ def find(option: str, text: str, results: Path = RESULTS) -> Path:
     """
     if not text.strip():
         raise HostError(f"{option} is empty: name a run, as HOST, HOST/RUN or a directory")
+    if text.startswith("-"):
+        # A task's own --help is taken for the run that it needs.
+        raise HostError(f"{option} {text}: no run has such a name (fab --help report)")
     for directory in (Path(text), results / text):
         if (directory / PLAN).is_file():
             return directory

@@ -6,13 +6,17 @@ What that measurement did not note (answer times, power, clocks, KV capacity) is
 import json
 import math
 import statistics
+from dataclasses import asdict
 
 from blackwell import paths
 from blackwell.bench import bootstrap, pairs, policy, store, words
 from blackwell.bench.fingerprint import Unknown, made
 from blackwell.report.keys import Key
 
-ROWS = json.loads((paths.ROOT / "docs/data/h200-0.5.9.json").read_text(encoding="utf-8"))
+DATA = paths.ROOT / "docs/data"
+ROWS = json.loads((DATA / "h200-0.5.9.json").read_text(encoding="utf-8"))
+OTHER_ROWS = json.loads((DATA / "h200-0.5.9-short-windows.json").read_text(encoding="utf-8"))
+"""The same comparison on another machine of that kind."""
 REPEATS, CONTEXT, NEW_TOKENS = 3, 256, 128
 NAMES = {"base": "baseline"}
 # The stock arms measured the same settings again: they stand for the second stage of a run.
@@ -57,7 +61,7 @@ FINGERPRINT = made(
 BEGAN = 1796019300.0
 
 
-def content(row, number=0):
+def content(row, arm, number=0):
     """What a point holds, by a row of the H200."""
     user = 1.02 * row["tok_s"] / row["c"]
     busy = min(1.0, row["running_batch"] / 100)
@@ -73,29 +77,30 @@ def content(row, number=0):
         "window_s": row["window_s"],
         "requests": row["requests"],
         "retracted": row["retracted"],
-        "kv_tokens": 1_012_480 if row["arm"] == "base" else 968_704,
+        "kv_tokens": 1_012_480 if arm == "baseline" else 968_704,
         "power_w": round(330 + 300 * busy, 1),
         "sm_mhz": round(1980 - 60 * busy),
         "temperature_c": round(41 + 22 * busy),
+        "note": None,
         "marked": row["marked"],
         "began": BEGAN + 3 * number,
     }
 
 
-def points(settings="deployed", context=CONTEXT, *, times=1.0, repeats=REPEATS):
+def points(settings="deployed", context=CONTEXT, *, times=1.0, repeats=REPEATS, rows=ROWS):
     """The points of a run, by key, in order; speeds are so many times those of the H200."""
     found = {}
-    for row in [dict(row, tok_s=round(times * row["tok_s"], 1)) for row in ROWS if row["repeat"] <= repeats]:
+    for row in [dict(row, tok_s=round(times * row["tok_s"], 1)) for row in rows if row["repeat"] <= repeats]:
         arm = NAMES.get(row["arm"], row["arm"])
         if arm not in ("full_stock", "dynamic"):
-            found[Key(settings, context, arm, row["c"], row["repeat"])] = content(row, len(found))
+            found[Key(settings, context, arm, row["c"], row["repeat"])] = content(row, arm, len(found))
     best = better(found)
-    for row in [dict(row, tok_s=round(times * row["tok_s"], 1)) for row in ROWS if row["repeat"] <= repeats]:
+    for row in [dict(row, tok_s=round(times * row["tok_s"], 1)) for row in rows if row["repeat"] <= repeats]:
         names = [arm for arm, again in AGAIN.items() if again == row["arm"] and best[row["c"]] == arm]
         names += ["dynamic"] if row["arm"] == "dynamic" else []
         for arm in names:
             key = Key(settings, context, arm, row["c"], repeats + row["repeat"])
-            found[key] = content(row, len(found)) | ({"acceptance": None} if arm == "dynamic" else {})
+            found[key] = content(row, arm, len(found)) | ({"acceptance": None} if arm == "dynamic" else {})
     return found
 
 
@@ -108,7 +113,7 @@ def better(found):
     return {c: max(arms, key=lambda arm: statistics.median(arms[arm])) for c, arms in speeds.items()}
 
 
-def rows(found, repeats):
+def numbered(found, repeats):
     return [
         {**at, "arm": key.arm, "c": key.c, "repeat": key.repeat}
         for key, at in found.items()
@@ -117,13 +122,20 @@ def rows(found, repeats):
 
 
 def derived(found, repeats=REPEATS):
-    result = policy.derive(rows(found, (1, repeats)))
-    return {"policy": result.policy, "explained": words.explained(result)}
+    result = policy.derive(numbered(found, (1, repeats)))
+    return {
+        "settings": "deployed",
+        "context": CONTEXT,
+        "policy": result.policy,
+        "crossover": asdict(result.crossover),
+        "explained": words.explained(result),
+        "others": [],
+    }
 
 
 def proof(found, context=CONTEXT, repeats=REPEATS):
     levels = []
-    second = rows(found, (repeats + 1, 2 * repeats))
+    second = numbered(found, (repeats + 1, 2 * repeats))
     for c, best in sorted(better(found).items()):
         gains = pairs.gains([row for row in second if row["c"] == c], "dynamic", best)[c]
         interval = bootstrap.intervals([gains])[0] if len(gains) > 1 else None
@@ -134,6 +146,7 @@ def proof(found, context=CONTEXT, repeats=REPEATS):
         ratio = math.exp(statistics.median(gains))
         levels.append(
             {
+                "settings": "deployed",
                 "context": context,
                 "c": c,
                 "best": best,
@@ -143,6 +156,7 @@ def proof(found, context=CONTEXT, repeats=REPEATS):
                 "low": round(math.exp(interval.low), 4) if interval else None,
                 "high": round(math.exp(interval.high), 4) if interval else None,
                 "ok": ratio >= 0.98,
+                "why": "",
             }
         )
     return {"margin": 0.98, "levels": levels}
