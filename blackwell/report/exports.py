@@ -1,4 +1,4 @@
-"""The points and medians of runs as CSV and as JSON lines: the same rows in both."""
+"""The points, medians and ratios of runs as CSV and as JSON lines: the same rows in both."""
 
 import csv
 import io
@@ -11,6 +11,7 @@ from . import run_files, series
 from .groups import Group
 from .run_files import Run
 from .series import Cell
+from .shared import Pair
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -40,6 +41,23 @@ def _flat(cell: Cell) -> dict[str, Any]:
         else:
             flat[name] = value
     return flat
+
+
+def ratios(found: Iterable[Pair]) -> list[dict[str, Any]]:
+    """How many times as fast the second of two runs is, at every arm and level that both have."""
+    return [
+        {
+            **{name: getattr(one.second, name) for name in ("settings", "context", "arm", "c")},
+            "first_tok_s": one.first.tok_s.middle,
+            "second_tok_s": one.second.tok_s.middle,
+            "ratio": one.ratio.middle,
+            "low": one.ratio.low,
+            "high": one.ratio.high,
+            "verdict": series.verdict(one.ratio),
+        }
+        for pair in found
+        for one in pair.shared
+    ]
 
 
 def as_csv(rows: Rows) -> str:

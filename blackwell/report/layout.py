@@ -1,7 +1,8 @@
 """What a page consists of, as values that a template shows: nothing here knows where they come from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,17 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure: file name without its ending, and PNG data by the name of a theme."""
+    """A figure: file name without its ending, and what draws its PNG for each theme, by name, when it is asked for."""
 
     name: str
     title: str
     caption: str
-    images: Mapping[str, bytes]
+    draw: Callable[[], Mapping[str, bytes]]
+
+    @cached_property
+    def images(self) -> Mapping[str, bytes]:
+        """The PNG data by the name of a theme."""
+        return self.draw()
 
 
 @dataclass(frozen=True)

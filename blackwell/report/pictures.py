@@ -61,7 +61,7 @@ def _bars(cells: Iterable[Cell]) -> str:
 
 
 def _picture(name: str, title: str, caption: str, draw: Callable[[Theme], bytes], suffix: str) -> Picture:
-    return Picture(f"{name}{suffix}", title, caption, {theme.name: draw(theme) for theme in looks.THEMES})
+    return Picture(f"{name}{suffix}", title, caption, lambda: {theme.name: draw(theme) for theme in looks.THEMES})
 
 
 def _lines(group: Group, *, before: bool = False) -> list[Line]:

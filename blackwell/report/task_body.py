@@ -3,7 +3,7 @@
 import importlib
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,13 +12,14 @@ from blackwell.bench import durable
 from blackwell.bench.errors import BenchError
 from blackwell.host_errors import HostError
 
-from . import answer, exports, groups, run_files, run_names
+from . import answer, exports, groups, run_files, run_names, shared
 from .groups import Group
 from .layout import Page
 from .run_files import Run
 
 PAGE = "report.html"
 FIGURES = "figures"
+ELSEWHERE = "name another directory with --out"
 
 Found = tuple[Run, Sequence[Group]]
 
@@ -34,10 +35,11 @@ def report(named: str, compared: str, out: str, *, json_wanted: bool) -> None:
         raise HostError(f"--compare {compared} is the run itself: name another one")
     directory = Path(out) if out else _beside(second[0], first[0] if first else None)
     page = _page(first, second, _command(named, compared, out))
-    files = _files(page, [one for one in (first, second) if one])
+    rows = _rows(first, second)
+    files = _files(page, rows)
     _write(directory, files)
     shown = [directory / name for name in files]
-    print(_as_json(page, second, shown) if json_wanted else _as_text(page, shown[0]))
+    print(_as_json(page, first, second, rows, shown) if json_wanted else _as_text(page, shown[0]))
 
 
 def _read(option: str, text: str) -> Found:
@@ -74,30 +76,32 @@ def _drawing(name: str) -> ModuleType:
         raise HostError(f"{error.name} is not in the control environment: run scripts/bootstrap control") from error
 
 
-def _files(page: Page, runs: Sequence[Found]) -> dict[str, bytes]:
+def _rows(first: Found | None, second: Found) -> dict[str, exports.Rows]:
+    """What is exported, by name."""
+    runs = [found for found in (first, second) if found]
+    rows = {"points": exports.points(run for run, _ in runs), "medians": exports.medians(runs)}
+    return rows | ({"ratios": exports.ratios(shared.pairs(first[1], second[1]))} if first else {})
+
+
+def _files(page: Page, rows: Mapping[str, exports.Rows]) -> dict[str, bytes]:
     """What is written, by name below the directory; the page first."""
-    points, medians = exports.points(run for run, _ in runs), exports.medians(runs)
-    texts = {
-        PAGE: _drawing("page").render(page),
-        "points.csv": exports.as_csv(points),
-        "points.jsonl": exports.as_jsonl(points),
-        "medians.csv": exports.as_csv(medians),
-        "medians.jsonl": exports.as_jsonl(medians),
-    }
+    texts = {PAGE: _drawing("page").render(page)}
+    for name, found in rows.items():
+        texts |= {f"{name}.csv": exports.as_csv(found), f"{name}.jsonl": exports.as_jsonl(found)}
     pictures = {f"{FIGURES}/{picture.name}.png": picture.images["light"] for picture in page.pictures}
     return {name: text.encode() for name, text in texts.items()} | pictures
 
 
-def _write(directory: Path, files: dict[str, bytes]) -> None:
+def _write(directory: Path, files: Mapping[str, bytes]) -> None:
     try:
         for folder in {(directory / name).parent for name in files}:
             folder.mkdir(parents=True, exist_ok=True)
         for name, data in files.items():
             durable.replace(directory / name, data)
     except OSError as error:
-        raise HostError(f"--out: {error.filename or directory} cannot be written: {error.strerror}") from error
+        raise HostError(f"{error.filename or directory} cannot be written: {error.strerror}; {ELSEWHERE}") from error
     except BenchError as error:
-        raise HostError(f"--out: {error}") from error
+        raise HostError(f"{error}; {ELSEWHERE}") from error
 
 
 def _as_text(page: Page, file: Path) -> str:
@@ -106,19 +110,23 @@ def _as_text(page: Page, file: Path) -> str:
     return "\n".join([f"{page.title}. {page.subtitle}", *notes, *lead, str(file)])
 
 
-def _as_json(page: Page, found: Found, files: Sequence[Path]) -> str:
-    run, among = found
+def _as_json(
+    page: Page, first: Found | None, second: Found, rows: Mapping[str, exports.Rows], files: Sequence[Path]
+) -> str:
+    run = second[0]
     told: dict[str, Any] = {
         "host": run.plan["host"],
         "run": run.plan["run"],
+        "compared_with": first[0].name if first else None,
         "status": run.exit["status"] if run.exit else None,
         "notes": page.notes,
-        "answer": page.lead,
-        "policy": run.policy["policy"] if run.policy else None,
+        "answer": [{"of": title, "sentences": told} for title, told in page.lead.items()],
+        "policy": run.policy,
         "proof": run.proof,
         "missing": answer.missing(run),
         "left_out": run.left_out,
-        "medians": exports.medians([(run, among)]),
+        "medians": rows["medians"],
+        "ratios": rows.get("ratios"),
         "files": [str(file) for file in files],
     }
     return json.dumps(told)

@@ -7,6 +7,7 @@ import json
 import math
 import statistics
 from dataclasses import asdict
+from functools import cache
 
 from blackwell import paths
 from blackwell.bench import bootstrap, pairs, policy, store, words
@@ -195,8 +196,12 @@ def write(directory, found=None, *, fingerprint=FINGERPRINT, plan=None, done=Tru
     return directory
 
 
+@cache
+def _derived_files():
+    found = points()
+    return {"policy": derived(found), "proof": proof(found), "check": check(found)}
+
+
 def whole(directory, **changes):
     """A run that is done, with everything."""
-    found = points()
-    files = {"policy": derived(found), "proof": proof(found), "check": check(found)}
-    return write(directory, found, **(files | changes))
+    return write(directory, points(), **(_derived_files() | changes))
