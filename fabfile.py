@@ -24,6 +24,7 @@ from blackwell import status as statuses
 from blackwell import threshold as thresholds
 from blackwell.bench_control.tasks import collection as bench
 from blackwell.host_errors import HostError
+from blackwell.report import task_body
 from blackwell.tasks import INVENTORY, NOT_READY, NOT_SEEN, asked, connected, finish, opened, say, told
 from blackwell.tune_tasks import collection as tune
 
@@ -252,11 +253,31 @@ def doctor(c: Context, inventory: str = "", *, json: bool = False) -> int:
     return code
 
 
+@task(
+    post=[finish],
+    positional=["run"],
+    help={
+        "run": "a fetched run: HOST/RUN, HOST for its newest one, or a directory",
+        "compare": "another run, to show this one beside",
+        "out": "directory to write into (default: report, in the directory of the run)",
+        "json": "print JSON, for scripts",
+    },
+)
+@told
+def report(c: Context, run: str, compare: str = "", out: str = "", *, json: bool = False) -> None:
+    """Write a page with figures and tables of a fetched run, and say what it says; needs no -H.
+
+    Exits with 0, or with 2 if there is nothing to report.
+    """
+    del c
+    task_body.report(run, compare, out, json_wanted=json)
+
+
 def _write(piece: bytes) -> None:
     sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
 
 
 # Named, so that the step that ends a task is not listed among them.
-namespace = Collection(status, doctor, logs, ask, speculation, threshold, verify, rollback, bench, tune)
+namespace = Collection(status, doctor, logs, ask, speculation, threshold, verify, rollback, bench, tune, report)
 task_words.take(("speculation", "threshold"), namespace.task_names)
