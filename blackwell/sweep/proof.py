@@ -105,7 +105,12 @@ def _measured(
     )
     if interval is None:
         return measured
-    return replace(measured, low=round(math.exp(interval.low), 4), high=round(math.exp(interval.high), 4))
+    return replace(measured, low=_figure(interval.low), high=_figure(interval.high))
+
+
+def _figure(logarithm: float) -> float:
+    """A ratio to four digits; even one of nothing but noise is above 0."""
+    return float(f"{math.exp(logarithm):.4g}")
 
 
 def open_levels(plan: Plan, found: Sequence[Level]) -> list[int]:
