@@ -32,6 +32,8 @@ APART = 0.055
 """Of an axis's length, so far ticks must be apart for their labels to have room."""
 SHIFT = 0.003
 """Of an axis's length, so far the bars of two lines are drawn apart."""
+HEADROOM, RATIO_ROOM = 1.6, 2.5
+"""How many times the highest median an axis shows at most, and the highest and lowest ratio."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +85,20 @@ def _against_clients(
                 _draw(one, there, line, theme)
             _logarithmic(one, levels, APART if len(panels) == 1 else 2 * APART)
             one.set_title(name)
-        axes[0].set_ylim(bottom=0)
+        cells = [cell for lines in panels.values() for line in lines for cell in line.cells]
+        _from_zero(axes[0], [found.middle for cell in cells if (found := value(cell))])
         if len(panels) == 1:
             axes[0].set_ylabel(label)
         else:
             figure.supylabel(label, fontsize="medium")
         _legend(figure, axes[:1])
         return _png(figure)
+
+
+def _from_zero(axes: Axes, middles: Sequence[float]) -> None:
+    """An axis from 0 on that shows the medians; where nothing but noise was measured, bars leave it at the top."""
+    most = HEADROOM * max(middles, default=1.0)
+    axes.set_ylim(bottom=0, top=min(most, axes.get_ylim()[1] * 1.04))
 
 
 def _grid(count: int) -> tuple[Figure, list[Axes]]:
@@ -156,6 +165,10 @@ def ratio(found: Sequence[Ratios], look: Callable[[Ratios], Look], theme: Theme)
         axes.yaxis.set_major_locator(FixedLocator(RATIO_TICKS))
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        middles = [value for one in found for value in _middles(one)]
+        low, high = axes.get_ylim()
+        # Likewise, at both ends.
+        axes.set_ylim(max(low, min(middles, default=1) / RATIO_ROOM), min(high, max(middles, default=1) * RATIO_ROOM))
         axes.set(xlabel=BATCH, ylabel=RATIO)
         _legend(figure, [axes], columns=1)
         return _png(figure)
@@ -163,6 +176,10 @@ def ratio(found: Sequence[Ratios], look: Callable[[Ratios], Look], theme: Theme)
 
 def _batches(found: Ratios) -> list[float]:
     return [node.batch for node in found.nodes] or sorted(found.rough or ())
+
+
+def _middles(found: Ratios) -> list[float]:
+    return [math.exp(node.gain.middle) for node in found.nodes] or list((found.rough or {}).values())
 
 
 def _draw_ratio(axes: Axes, found: Ratios, look: Look, theme: Theme) -> None:
@@ -229,7 +246,7 @@ def pareto(lines: Sequence[Line], theme: Theme) -> bytes:
                 _draw_pareto(axes, line, theme)
         axes.set_xscale("log")
         _seconds(axes)
-        axes.set_ylim(bottom=0, top=axes.get_ylim()[1] * 1.04)
+        _from_zero(axes, [cell.tok_s.middle for line in drawn for cell in line.cells if cell.tok_s])
         axes.set(xlabel=ANSWER, ylabel=ALL_SPEED)
         _legend(figure, [axes])
         return _png(figure)
