@@ -56,8 +56,8 @@ def measured(host: str, run: Path) -> Measured:
         raise HostError(f"{host}: run {run.name} is not done: fab bench, with the same options, goes on with it")
     if not policy or not proof:
         raise HostError(
-            f"{host}: run {run.name} has no policy that was proven: it measured {', '.join(made.arms)}, and a policy "
-            "needs full, plain and dynamic"
+            f"{host}: run {run.name} has no policy that was proven: that takes full, plain and dynamic, of which it "
+            f"measured {', '.join(made.arms)}, and points that count"
         )
     try:
         if proof["verdict"]:

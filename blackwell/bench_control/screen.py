@@ -52,6 +52,9 @@ def event(found: Mapping) -> str:
         "point": lambda: _point(found),
         "died": lambda: f"the server ended at {found['point']}: {found['reason']}",
         "policy": lambda: "\n".join(found["explained"]),
+        "no policy": lambda: (
+            f"no policy for {found['context']} tokens, settings {found['settings']}: {found['reason']}"
+        ),
         "proof": lambda: f"proof at {found['context']} tokens, settings {found['settings']}: {found['verdict']}",
         "check": lambda: _check(found),
         "measured": lambda: f"all {found['done']} points are measured",

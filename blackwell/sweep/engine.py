@@ -87,7 +87,12 @@ class Sweep:
         if DYNAMIC not in self.plan.arms:
             return
         for context in self.plan.contexts:
-            derived = policy.derive(proof.derived_from(self.plan, self.store.points, settings.name, context))
+            try:
+                derived = policy.derive(proof.derived_from(self.plan, self.store.points, settings.name, context))
+            except BenchError as error:
+                # Points that do not count are no reason to have the others measured again.
+                self.events.add("no policy", settings=settings.name, context=context, reason=str(error))
+                continue
             self.policies[settings.name, context] = derived
             self.events.add(
                 "policy",

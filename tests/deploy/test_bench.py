@@ -15,8 +15,8 @@ RUNS = "/var/lib/sglang/bench"
 RUNNER = "blackwell-bench.service"
 # Its numbers check the plumbing: a processor that others use is measured, and every policy has to pass.
 SWEEP = [
-    *("--arms", "baseline,full,plain,dynamic", "--levels", "1,4", "--contexts", "32", "--new-tokens", "8"),
-    *("--repeats", "2", "--window", "0.3", "--prompts", "random", "--margin", "0.001"),
+    *("--arms", "baseline,full,plain,dynamic", "--levels", "1,4", "--contexts", "32", "--new-tokens", "24"),
+    *("--repeats", "2", "--window", "2", "--prompts", "random", "--margin", "0.001"),
 ]
 POINTS = 2 * 2 + 2 * 2 * 2 + 2 * 2 * 2
 

@@ -155,6 +155,18 @@ def test_an_over_saturated_level_is_marked(tmp_path):
     assert marked == "over-saturated: the server decoded 4 of 16 requests, the others waited in its queue"
 
 
+def test_points_that_do_not_count_give_no_policy_and_no_error(tmp_path):
+    swept = Swept(tmp_path, plan(levels=(16,)), most=4)
+    found = swept.run()
+    assert all(point["marked"] for point in found.values())
+    assert {key.arm for key in found} == {"baseline", "full", "plain"}
+    (event,) = [event for event in swept.events if event["event"] == "no policy"]
+    assert (
+        "full and plain cannot be compared: at 16 clients no point of full and none of plain counts" in event["reason"]
+    )
+    assert swept.sweep.policies == {}
+
+
 def test_settings_have_servers_of_their_own(tmp_path):
     settings = (Settings(), Settings("ring", environment={"NCCL_ALGO": "Ring"}))
     swept = Swept(tmp_path, plan(("baseline", "full", "plain"), levels=(1,), repeats=1, settings=settings))

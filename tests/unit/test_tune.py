@@ -55,7 +55,7 @@ def test_a_run_that_is_not_done_is_no_policy(run, ended):
 
 def test_a_run_without_a_policy_says_what_it_lacks(run):
     (run / "proof.json").unlink()
-    with pytest.raises(HostError, match="a policy needs full, plain and dynamic"):
+    with pytest.raises(HostError, match="has no policy that was proven: that takes full, plain and dynamic"):
         tune.measured("box", run)
 
 
