@@ -1,4 +1,4 @@
-"""Figures of a run, or of two, drawn by matplotlib into PNG files: no display, no state that outlives a call."""
+"""Figures of a run, or of two, as matplotlib has them: no display, no state that outlives a call."""
 
 import io
 import math
@@ -63,19 +63,19 @@ class Ratios:
     prefix: str = ""
 
 
-def throughput(panels: Mapping[str, Sequence[Line]], theme: Theme) -> bytes:
+def throughput(panels: Mapping[str, Sequence[Line]], theme: Theme) -> Figure:
     """Output of all clients by their number; a panel for each name."""
     return _against_clients(panels, theme, lambda cell: cell.tok_s, ALL_SPEED)
 
 
-def user_speed(panels: Mapping[str, Sequence[Line]], theme: Theme) -> bytes:
+def user_speed(panels: Mapping[str, Sequence[Line]], theme: Theme) -> Figure:
     """Output that one client sees, by the number of clients; a panel for each name."""
     return _against_clients(panels, theme, lambda cell: cell.user_tok_s, USER_SPEED)
 
 
 def _against_clients(
     panels: Mapping[str, Sequence[Line]], theme: Theme, value: Callable[[Cell], Estimate | None], label: str
-) -> bytes:
+) -> Figure:
     levels = sorted({cell.c for lines in panels.values() for line in lines for cell in line.cells})
     with mpl.rc_context(_settings(theme)):
         figure, axes = _grid(len(panels))
@@ -92,7 +92,7 @@ def _against_clients(
         else:
             figure.supylabel(label, fontsize="medium")
         _legend(figure, axes[:1])
-        return _png(figure)
+        return figure
 
 
 def _from_zero(axes: Axes, middles: Sequence[float]) -> None:
@@ -150,7 +150,7 @@ def _style(look: Look, theme: Theme, line: Line | Ratios, *, bars: bool = True) 
     return shown
 
 
-def ratio(found: Sequence[Ratios], look: Callable[[Ratios], Look], theme: Theme) -> bytes:
+def ratio(found: Sequence[Ratios], look: Callable[[Ratios], Look], theme: Theme) -> Figure:
     """Full over plain by running batch, with crossovers as ranges and the bounds of policies; two runs at most."""
     with mpl.rc_context(_settings(theme)):
         lines = sum(1 + len(one.bounds) + 2 * bool(one.crossover) for one in found)
@@ -171,7 +171,7 @@ def ratio(found: Sequence[Ratios], look: Callable[[Ratios], Look], theme: Theme)
         axes.set_ylim(max(low, min(middles, default=1) / RATIO_ROOM), min(high, max(middles, default=1) * RATIO_ROOM))
         axes.set(xlabel=BATCH, ylabel=RATIO)
         _legend(figure, [axes], columns=1)
-        return _png(figure)
+        return figure
 
 
 def _batches(found: Ratios) -> list[float]:
@@ -218,7 +218,7 @@ def _range_label(found: Ratios, begin: float, end: float) -> str:
     return f"{found.prefix}no certain winner: {begin:g} to {upper}"
 
 
-def pareto(lines: Sequence[Line], theme: Theme) -> bytes:
+def pareto(lines: Sequence[Line], theme: Theme) -> Figure:
     """Output of all clients against the time that an answer takes; what no other point beats is joined by a line."""
     with mpl.rc_context(_settings(theme)):
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
@@ -249,7 +249,7 @@ def pareto(lines: Sequence[Line], theme: Theme) -> bytes:
         _from_zero(axes, [cell.tok_s.middle for line in drawn for cell in line.cells if cell.tok_s])
         axes.set(xlabel=ANSWER, ylabel=ALL_SPEED)
         _legend(figure, [axes])
-        return _png(figure)
+        return figure
 
 
 def _draw_pareto(axes: Axes, line: Line, theme: Theme) -> None:
@@ -342,7 +342,10 @@ def _settings(theme: Theme) -> dict:
     }
 
 
-def _png(figure: Figure) -> bytes:
+def png(figure: Figure, theme: Theme) -> bytes:
+    """The PNG data of a figure."""
     data = io.BytesIO()
-    figure.savefig(data, format="png", dpi=DPI)
+    # Ticks are made when a figure is drawn.
+    with mpl.rc_context(_settings(theme)):
+        figure.savefig(data, format="png", dpi=DPI)
     return data.getvalue()

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from matplotlib.figure import Figure
+
 from blackwell.bench.arms import FULL
 
 from . import figures, groups, looks, series
@@ -32,7 +34,7 @@ def of_group(run: Run, group: Group, suffix: str = "") -> list[Picture]:
             "ratio",
             "Where speculation stops to pay",
             "Above 1, drafting all steps is faster. A policy goes by the batch that the server counts, not by clients.",
-            lambda theme: figures.ratio([_ratios(run, group)], lambda _: theme.of(FULL), theme),
+            lambda theme: figures.ratio([ratios(run, group)], lambda _: theme.of(FULL), theme),
         ),
         (
             _has(cells, "user_tok_s"),
@@ -60,8 +62,12 @@ def _bars(cells: Iterable[Cell]) -> str:
     return INTERVALS if any(cell.tok_s and cell.tok_s.low is not None for cell in cells) else NO_INTERVALS
 
 
-def _picture(name: str, title: str, caption: str, draw: Callable[[Theme], bytes], suffix: str) -> Picture:
-    return Picture(f"{name}{suffix}", title, caption, lambda: {theme.name: draw(theme) for theme in looks.THEMES})
+def _picture(name: str, title: str, caption: str, draw: Callable[[Theme], Figure], suffix: str) -> Picture:
+    return Picture(f"{name}{suffix}", title, caption, lambda: _images(draw))
+
+
+def _images(draw: Callable[[Theme], Figure]) -> dict[str, bytes]:
+    return {theme.name: figures.png(draw(theme), theme) for theme in looks.THEMES}
 
 
 def _lines(group: Group, *, before: bool = False) -> list[Line]:
@@ -76,8 +82,9 @@ def _has_ratio(group: Group) -> bool:
     return group.derived is not None or bool(rough(group))
 
 
-def _ratios(run: Run, group: Group, name: str = "", *, before: bool = False) -> Ratios:
-    label, prefix, bounds = f"{name or 'full / plain'}", f"{name}, " if name else "", _bounds(run, group)
+def ratios(run: Run, group: Group, name: str = "", *, before: bool = False) -> Ratios:
+    """Full over plain of a group, with the bounds of its policy; ``name``: of the run, where there are two."""
+    label, prefix, bounds = name or "full / plain", f"{name}, " if name else "", _bounds(run, group)
     if group.derived:
         return Ratios(label, group.derived.nodes, group.derived.crossover, bounds, before=before, prefix=prefix)
     return Ratios(label, bounds=bounds, rough=rough(group), before=before, prefix=prefix)
@@ -182,7 +189,7 @@ def _panels(found: tuple[Group, Group], names: tuple[str, str]) -> Mapping[str, 
 
 def _both_ratios(runs: tuple[Run, Run], found: tuple[Group, Group], names: tuple[str, str]) -> list[Ratios]:
     return [
-        _ratios(run, group, name, before=before)
+        ratios(run, group, name, before=before)
         for run, group, name, before in zip(runs, found, names, (True, False), strict=True)
     ]
 

@@ -71,9 +71,10 @@ def _drawing(name: str) -> ModuleType:
     try:
         return importlib.import_module(f".{name}", __package__)
     except ModuleNotFoundError as error:
-        if error.name and error.name.partition(".")[0] == "blackwell":
+        package = (error.name or "").partition(".")[0]
+        if package == "blackwell":
             raise
-        raise HostError(f"{error.name} is not in the control environment: run scripts/bootstrap control") from error
+        raise HostError(f"{package} is not in the control environment: run scripts/bootstrap control") from error
 
 
 def _rows(first: Found | None, second: Found) -> dict[str, exports.Rows]:
@@ -94,7 +95,7 @@ def _files(page: Page, rows: Mapping[str, exports.Rows]) -> dict[str, bytes]:
 
 def _write(directory: Path, files: Mapping[str, bytes]) -> None:
     try:
-        for folder in {(directory / name).parent for name in files}:
+        for folder in sorted({(directory / name).parent for name in files}):
             folder.mkdir(parents=True, exist_ok=True)
         for name, data in files.items():
             durable.replace(directory / name, data)

@@ -174,8 +174,8 @@ def test_a_policy_that_the_points_do_not_give():
 def test_the_points_of_a_proof_give_no_policy():
     (group,) = groups.groups(run())
     assert group.derived.policy == DERIVED["policy"]
-    slow = {key: at | {"tok_s": 1.0} if key.repeat > 3 else at for key, at in FOUND.items()}
-    (group,) = groups.groups(run(slow))
+    busy = {key: at | {"running_batch": 3.0} if key.repeat > 3 else at for key, at in FOUND.items()}
+    (group,) = groups.groups(run(busy))
     assert group.derived.policy == DERIVED["policy"]
 
 

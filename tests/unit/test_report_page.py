@@ -121,6 +121,10 @@ def test_baseline_beside_plain(whole):
         level: f"{plain[level] / without[level]:.3f}" for level in without
     }
     assert whole.column("baseline", "", "KV tokens, baseline")["1"][0] == "1 012 480"
+    ratios = [float(cell[0]) for cell in cells.values()]
+    certain = sum(cell[2] == "bad" for cell in cells.values())
+    assert f"Plain gives {min(ratios):.3f} to {max(ratios):.3f} of the baseline" in whole.text
+    assert f"it is certainly slower at {certain} of 8 levels" in whole.text
 
 
 def test_the_cross_check(whole):

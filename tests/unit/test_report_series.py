@@ -70,6 +70,7 @@ def test_a_level_at_which_nothing_counts_stays():
 def test_cells_are_of_one_setting_and_one_context():
     found = points("full", {1: [1.0]}) | points("full", {1: [2.0]}, "ring") | points("full", {1: [3.0]}, context=8)
     assert [one.tok_s.middle for one in series.cells(found, "ring", 1024)] == [2.0]
+    assert [one.tok_s.middle for one in series.cells(found, "deployed", 8)] == [3.0]
 
 
 def test_what_only_some_points_have_is_of_these():
