@@ -148,13 +148,6 @@ def test_a_server_that_has_to_stay_down_ends_the_sweep_and_loses_no_point(tmp_pa
     assert swept.servers.running is None
 
 
-def test_an_over_saturated_level_is_marked(tmp_path):
-    found = Swept(tmp_path, plan(("full", "plain"), levels=(2, 16), window_s=0.5), most=4).run()
-    assert {(key.c, bool(point["marked"])) for key, point in found.items()} == {(2, False), (16, True)}
-    marked = next(point["marked"] for key, point in found.items() if key.c == 16)
-    assert marked == "over-saturated: the server decoded 4 of 16 requests, the others waited in its queue"
-
-
 def test_points_that_do_not_count_give_no_policy_and_no_error(tmp_path):
     swept = Swept(tmp_path, plan(levels=(16,)), most=4)
     found = swept.run()
