@@ -7,12 +7,12 @@ from typing import Any
 from blackwell import load_policy
 from blackwell.bench import crossover
 from blackwell.bench.errors import BenchError
+from blackwell.sweep.points import DYNAMIC
 
 from . import groups, run_files
 from .groups import Group
 from .numbers import listed, moment, sentence, share
 from .run_files import Run
-from .series import DYNAMIC
 
 MARGIN = 0.98
 """Of the better static arm, what a policy has to reach where a plan says nothing else."""

@@ -246,7 +246,7 @@ def pareto(lines: Sequence[Line], theme: Theme) -> Figure:
                 _draw_pareto(axes, line, theme)
         axes.set_xscale("log")
         _seconds(axes)
-        _from_zero(axes, [cell.tok_s.middle for line in drawn for cell in line.cells if cell.tok_s])
+        _from_zero(axes, [cell.tok_s.middle for line in lines for cell in line.cells if cell.tok_s])
         axes.set(xlabel=ANSWER, ylabel=ALL_SPEED)
         _legend(figure, [axes])
         return figure

@@ -7,8 +7,8 @@ import pytest
 
 from blackwell.bench.fingerprint import made
 from blackwell.report import answer, groups
-from blackwell.report.keys import Key
 from blackwell.report.run_files import Run
+from blackwell.sweep.points import Key
 
 FOUND = {key: at for key, at in made_runs.points().items() if not key.arm.startswith("reduced")}
 PLAN = made_runs.PLAN | {"arms": ["baseline", "full", "plain", "dynamic"]}

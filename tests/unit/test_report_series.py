@@ -7,8 +7,8 @@ import pytest
 
 from blackwell.bench import bootstrap
 from blackwell.report import series
-from blackwell.report.keys import Key
 from blackwell.report.series import Cell, Estimate
+from blackwell.sweep.points import Key
 
 
 def point(speed, *, marked=None, **more):
