@@ -7,12 +7,12 @@ from typing import Any
 from blackwell import load_policy
 from blackwell.bench import crossover
 from blackwell.bench.errors import BenchError
+from blackwell.sweep.points import DYNAMIC
 
 from . import groups, run_files
 from .groups import Group
 from .numbers import listed, moment, sentence, share
 from .run_files import Run
-from .series import DYNAMIC
 
 MARGIN = 0.98
 """Of the better static arm, what a policy has to reach where a plan says nothing else."""
@@ -132,11 +132,8 @@ def proof(run: Run, group: Group) -> str:
     missed = [level for level in levels if level["ok"] is False]
     open_ = [level for level in levels if level["ok"] is None]
     all_ = f"all {len(levels)} levels" if len(levels) > 1 else f"the one level, {levels[0]['c']} clients"
-    clauses = [
-        f"the policy reaches {wanted} at {all_}"
-        if len(held) == len(levels)
-        else f"the policy reaches {wanted} at {len(held)} of {len(levels)} levels"
-    ]
+    at = all_ if len(held) == len(levels) else f"{len(held)} of {len(levels)} levels"
+    clauses = [f"the policy reaches {wanted} at {at}{_held_doubt(held, margin(run))}"]
     if missed:
         told = listed([f"{level['c']} ({share(level['ratio'])} of {level['best']})" for level in missed])
         clauses.append(f"it does not at {told} clients{_doubt(missed, margin(run))}")
@@ -152,6 +149,14 @@ def levels_of(run: Run, group: Group) -> list[Mapping[str, Any]]:
     return [
         level for level in levels if (level.get("settings", first), level["context"]) == (group.settings, group.context)
     ]
+
+
+def _held_doubt(held: Sequence[Mapping[str, Any]], wanted: float) -> str:
+    """That of some levels that hold, not all do so for certain."""
+    sure = sum(certain(level, wanted) for level in held)
+    if sure == len(held):
+        return ""
+    return f", which is certain at {sure or 'none'} of them"
 
 
 def _doubt(missed: Sequence[Mapping[str, Any]], wanted: float) -> str:

@@ -32,8 +32,8 @@ APART = 0.055
 """Of an axis's length, so far ticks must be apart for their labels to have room."""
 SHIFT = 0.003
 """Of an axis's length, so far the bars of two lines are drawn apart."""
-HEADROOM, RATIO_ROOM = 1.6, 2.5
-"""How many times the highest median an axis shows at most, and the highest and lowest ratio."""
+HEADROOM, ROOM = 1.6, 2.5
+"""How many times the highest median an axis from 0 shows at most, and a logarithmic one the highest and lowest."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,11 @@ def _from_zero(axes: Axes, middles: Sequence[float]) -> None:
     axes.set_ylim(bottom=0, top=min(most, axes.get_ylim()[1] * 1.04))
 
 
+def _around(middles: Sequence[float], low: float, high: float) -> tuple[float, float]:
+    """The limits of a logarithmic axis, likewise."""
+    return max(low, min(middles) / ROOM), min(high, max(middles) * ROOM)
+
+
 def _grid(count: int) -> tuple[Figure, list[Axes]]:
     """A figure with so many panels, in two columns if there are several; their axes are the same."""
     columns = 1 if count == 1 else 2
@@ -166,9 +171,7 @@ def ratio(found: Sequence[Ratios], look: Callable[[Ratios], Look], theme: Theme)
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         middles = [value for one in found for value in _middles(one)]
-        low, high = axes.get_ylim()
-        # Likewise, at both ends.
-        axes.set_ylim(max(low, min(middles, default=1) / RATIO_ROOM), min(high, max(middles, default=1) * RATIO_ROOM))
+        axes.set_ylim(_around(middles, *axes.get_ylim()))
         axes.set(xlabel=BATCH, ylabel=RATIO)
         _legend(figure, [axes], columns=1)
         return figure
@@ -245,8 +248,10 @@ def pareto(lines: Sequence[Line], theme: Theme) -> Figure:
             for line in drawn:
                 _draw_pareto(axes, line, theme)
         axes.set_xscale("log")
+        shown = [cell for line in lines for cell in line.cells if cell.tok_s and cell.answer_s]
+        axes.set_xlim(_around([cell.answer_s.middle for cell in shown], *axes.get_xlim()))
         _seconds(axes)
-        _from_zero(axes, [cell.tok_s.middle for line in drawn for cell in line.cells if cell.tok_s])
+        _from_zero(axes, [cell.tok_s.middle for cell in shown])
         axes.set(xlabel=ANSWER, ylabel=ALL_SPEED)
         _legend(figure, [axes])
         return figure

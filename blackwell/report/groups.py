@@ -7,10 +7,11 @@ from typing import Any
 from blackwell.bench import policy, words
 from blackwell.bench.errors import BenchError
 from blackwell.bench.policy import Derived
+from blackwell.sweep.points import DYNAMIC
 
 from . import run_files, series
 from .run_files import Run
-from .series import DYNAMIC, Cell
+from .series import Cell
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from blackwell.bench import arms
 from blackwell.bench.arms import FULL, PLAIN
-
-from .series import BASELINE, DYNAMIC
+from blackwell.sweep.points import BASELINE, DYNAMIC
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from .layout import Value
 from .series import Estimate
 
 NONE = "-"
+NOISE = 100
+"""An interval whose ends are more times apart says nothing."""
 
 
 def shown(value: float | None) -> str:
@@ -50,7 +52,9 @@ def ratio(found: Estimate | None, kind: str = "") -> Value:
 
 def between(words: Callable[[float], str], low: float | None, high: float | None) -> str:
     """An interval in words; empty if there is none."""
-    return "" if low is None or high is None else f"{words(low)} to {words(high)}"
+    if low is None or high is None:
+        return ""
+    return f"{words(low)} to {words(high)}" if high <= NOISE * low else "too noisy to tell"
 
 
 def moment(seconds: float) -> str:

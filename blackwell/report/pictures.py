@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from matplotlib.figure import Figure
 
 from blackwell.bench.arms import FULL
+from blackwell.sweep.points import BASELINE, DYNAMIC
 
 from . import figures, groups, looks, series
 from .figures import Line, Ratios
@@ -12,7 +13,7 @@ from .groups import Group
 from .layout import Picture
 from .looks import Look, Theme
 from .run_files import Run
-from .series import BASELINE, DYNAMIC, Cell
+from .series import Cell
 
 INTERVALS = "Bars are 95 % intervals of the median; the marks of arms at one level are drawn a little apart."
 NO_INTERVALS = "Without a second repeat there are no intervals."

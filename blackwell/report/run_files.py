@@ -12,9 +12,9 @@ from blackwell.bench.errors import BenchError
 from blackwell.bench.fingerprint import Fingerprint
 from blackwell.bench.store import SHOWN_DIGITS, Store
 from blackwell.host_errors import HostError
+from blackwell.sweep.points import Key
 
 from . import forms
-from .keys import Key
 
 PLAN, POINTS = "plan.json", "points.jsonl"
 LATER = ("policy", "proof", "check", "exit", "deployed")

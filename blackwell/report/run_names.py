@@ -4,13 +4,11 @@ import difflib
 import json
 from pathlib import Path
 
-from blackwell import paths
+from blackwell.bench_control.results import RESULTS
 from blackwell.host_errors import HostError
 
 from .run_files import PLAN, POINTS
 
-RESULTS = paths.ROOT / "results"
-"""Where fetched runs lie, as ``HOST/RUN``."""
 SHOWN = 6
 
 

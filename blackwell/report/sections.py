@@ -121,8 +121,8 @@ def check(run: Run) -> Section:
     if not run.check:
         return Section("check", CHECK, [Part(texts=["The run has no cross-check."])])
     told = (
-        "The same server asked by SGLang's own benchmark. Its figure is of the whole run, start and end included, so "
-        "it may be a few percent lower."
+        "The same server under the same load by SGLang's own benchmark. Its figure is that of the whole run, ramp and "
+        "tail included, so that this bench may be somewhat above it."
     )
     return Section("check", CHECK, [Part(texts=[told], tables=[tables.check(run.check, "check")])])
 

@@ -8,10 +8,7 @@ from typing import Any
 
 from blackwell.bench import arms as policy_arms
 from blackwell.bench import bootstrap
-
-from .keys import Key
-
-BASELINE, DYNAMIC = "baseline", "dynamic"
+from blackwell.sweep.points import BASELINE, DYNAMIC, Key
 
 Points = Mapping[Key, Mapping[str, Any]]
 

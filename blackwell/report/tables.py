@@ -7,13 +7,14 @@ from typing import Any
 from blackwell.bench import facts
 from blackwell.bench.arms import PLAIN
 from blackwell.bench.fingerprint import NOUNS, Fingerprint
+from blackwell.sweep.points import BASELINE
 
 from . import answer, numbers, series
 from .groups import Group
 from .layout import Row, Table, Value
 from .numbers import NONE
 from .run_files import Run
-from .series import BASELINE, Cell
+from .series import Cell
 
 LONG = 100
 """Characters of a value that a table has room for."""
@@ -117,13 +118,14 @@ def check(found: Sequence[Mapping[str, Any]], name: str) -> Table:
             str(one["context"]),
             one["settings"],
             numbers.shown(one["tok_s"]),
-            numbers.shown(one["bench_serving_tok_s"]),
+            Value(numbers.shown(one["bench_serving_tok_s"]), one.get("problem") or ""),
+            numbers.shown(one.get("concurrency")),
             numbers.share(one["ratio"]),
         ]
         for one in found
     ]
     head = ["arm", "clients", "context, tokens", "settings", "this bench, tokens/s", "bench_serving, tokens/s"]
-    return Table(name, [*head, "bench_serving / this bench"], {"": rows})
+    return Table(name, [*head, "its requests in flight", "this bench / bench_serving"], {"": rows})
 
 
 def settings(found: Sequence[Group], name: str) -> Table:

@@ -12,7 +12,7 @@ from functools import cache
 from blackwell import paths
 from blackwell.bench import bootstrap, pairs, policy, store, words
 from blackwell.bench.fingerprint import Unknown, made
-from blackwell.report.keys import Key
+from blackwell.sweep.points import Key
 
 DATA = paths.ROOT / "docs/data"
 ROWS = json.loads((DATA / "h200-0.5.9.json").read_text(encoding="utf-8"))
@@ -173,7 +173,8 @@ def check(found):
             "c": c,
             "tok_s": speed,
             "bench_serving_tok_s": round(share * speed, 1),
-            "ratio": round(share, 4),
+            "ratio": round(1 / share, 3),
+            "concurrency": c * 0.97,
         }
         for c, share in ((1, 0.985), (10, 0.962), (100, 0.941))
         for speed in [found[Key("deployed", CONTEXT, "full", c, 1)]["tok_s"]]

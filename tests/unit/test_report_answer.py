@@ -7,8 +7,8 @@ import pytest
 
 from blackwell.bench.fingerprint import made
 from blackwell.report import answer, groups
-from blackwell.report.keys import Key
 from blackwell.report.run_files import Run
+from blackwell.sweep.points import Key
 
 FOUND = {key: at for key, at in made_runs.points().items() if not key.arm.startswith("reduced")}
 PLAN = made_runs.PLAN | {"arms": ["baseline", "full", "plain", "dynamic"]}
@@ -25,6 +25,7 @@ def lead(*arguments, **files):
 
 
 def level(c, ratio, *, ok, low=None, high=None, best="full", **more):
+    low, high = (ratio, ratio) if ok and low is None else (low, high)
     speeds = {"dynamic": 100.0 * (ratio or 1), "static": 100.0}
     return {"context": 256, "c": c, "best": best, **speeds, "ratio": ratio, "low": low, "high": high, "ok": ok, **more}
 
@@ -108,6 +109,12 @@ def test_levels_that_miss_it_for_certain_and_by_noise():
         "which is certain at none of them: the intervals reach 0.98"
     )
     assert proven(level(2, 0.9, ok=False)).endswith("which is certain at none of them: the intervals reach 0.98")
+
+
+def test_levels_that_hold_for_certain_and_by_luck():
+    sure, lucky = level(1, 1.0, low=0.99, high=1.01, ok=True), level(2, 1.5, low=0.1, high=20.0, ok=True)
+    assert proven(sure, lucky).endswith("at all 2 levels, which is certain at 1 of them")
+    assert proven(lucky).endswith("at the one level, 2 clients, which is certain at none of them")
 
 
 def test_a_level_without_points_that_count():

@@ -8,10 +8,12 @@ import made_runs
 import pytest
 from PIL import Image
 
+from blackwell.bench.bootstrap import Interval
 from blackwell.bench.fingerprint import made
 from blackwell.report import figures, groups, looks, pictures, series
 from blackwell.report.figures import Line, Ratios
 from blackwell.report.run_files import Run
+from blackwell.report.series import Estimate
 
 FOUND = {
     key: at for key, at in made_runs.points().items() if key.arm in ("full", "plain") and key.c in (1, 10, 30, 100)
@@ -172,6 +174,42 @@ def test_the_front_is_drawn_and_its_levels_are_named():
     assert legend(figure) == ["beaten by no other point", "full", "plain"]
     assert (axes.get_xlabel(), axes.get_ylabel()) == (figures.ANSWER, figures.ALL_SPEED)
     assert fits(figure)
+
+
+def test_noise_does_not_hide_the_medians():
+    noisy = [
+        replace(
+            line,
+            cells=[
+                replace(
+                    cell,
+                    tok_s=Estimate(cell.tok_s.middle, 1e-3, 1e7),
+                    answer_s=Estimate(cell.answer_s.middle, 1e-7, 1e7),
+                )
+                for cell in line.cells
+            ],
+        )
+        for line in lines()
+    ]
+    (axes,) = figures.pareto(noisy, looks.LIGHT).axes
+    seconds = [cell.answer_s.middle for line in noisy for cell in line.cells]
+    speeds = [cell.tok_s.middle for line in noisy for cell in line.cells]
+    assert axes.get_xlim() == pytest.approx((min(seconds) / figures.ROOM, max(seconds) * figures.ROOM))
+    assert axes.get_ylim() == pytest.approx((0, max(speeds) * figures.HEADROOM))
+    (axes,) = figures.throughput({"": noisy}, looks.LIGHT).axes
+    assert axes.get_ylim() == pytest.approx((0, max(speeds) * figures.HEADROOM))
+    ratio = Ratios("full / plain", [replace(one, gain=Interval(-9, 0.1, 9)) for one in group().derived.nodes])
+    (axes,) = figures.ratio([ratio], lambda _: looks.LIGHT.of("full"), looks.LIGHT).axes
+    assert axes.get_ylim() == pytest.approx((math.exp(0.1) / figures.ROOM, math.exp(0.1) * figures.ROOM))
+
+
+def test_what_is_compared_with_is_not_cut_off():
+    faster = [
+        replace(line, cells=[replace(cell, tok_s=Estimate(3 * cell.tok_s.middle)) for cell in line.cells])
+        for line in lines(before=True)
+    ]
+    (axes,) = figures.pareto([*faster, *lines()], looks.LIGHT).axes
+    assert axes.get_ylim()[1] > max(cell.tok_s.middle for line in faster for cell in line.cells)
 
 
 def test_levels_that_lie_close_do_not_all_have_a_number():

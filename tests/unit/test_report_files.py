@@ -10,7 +10,7 @@ import pytest
 from blackwell.bench.fingerprint import Fingerprint
 from blackwell.host_errors import HostError
 from blackwell.report import run_files
-from blackwell.report.keys import Key
+from blackwell.sweep.points import Key
 
 FOUND = made_runs.points()
 OTHER = Fingerprint({**made_runs.FINGERPRINT.parts, "driver": "585.10"}, made_runs.FINGERPRINT.unknown)

@@ -5,7 +5,7 @@ import pytest
 
 from blackwell.host_errors import HostError
 from blackwell.report import run_names
-from blackwell.report.keys import Key
+from blackwell.sweep.points import Key
 
 KEY = Key("deployed", 256, "full", 1, 1)
 POINT = made_runs.points()[KEY]

@@ -8,7 +8,7 @@ import pytest
 from page_reader import Page, rendered
 
 from blackwell.report import groups, numbers, one_run, run_files, series
-from blackwell.report.keys import Key
+from blackwell.sweep.points import Key
 
 FOUND = made_runs.points()
 FEW = {key: at for key, at in FOUND.items() if key.arm in ("full", "plain") and key.c in (1, 10, 100)}
@@ -129,7 +129,15 @@ def test_baseline_beside_plain(whole):
 
 def test_the_cross_check(whole):
     cells = [cell[0] for cell in whole.tables["check"][""][0]]
-    assert cells == ["full", "1", "256", "deployed", "362", "356", "0.985"]
+    assert cells == ["full", "1", "256", "deployed", "362", "356", "0.97", "1.015"]
+    assert whole.heads["check"][-1] == "this bench / bench_serving"
+
+
+def test_a_check_that_failed_says_why(tmp_path):
+    found = {"settings": "deployed", "context": 256, "arm": "full", "c": 1, "tok_s": 362.0}
+    check = [found | {"bench_serving_tok_s": None, "ratio": None, "problem": "it did not <end>"}]
+    (row,) = written(tmp_path, check=check).tables["check"][""]
+    assert row[5][:2] == (numbers.NONE, "it did not <end>")
 
 
 def test_what_is_unknown_is_said(whole):

@@ -6,9 +6,10 @@ import statistics
 import pytest
 
 from blackwell.bench import bootstrap
-from blackwell.report import series
-from blackwell.report.keys import Key
+from blackwell.report import numbers, series
+from blackwell.report.layout import Value
 from blackwell.report.series import Cell, Estimate
+from blackwell.sweep.points import Key
 
 
 def point(speed, *, marked=None, **more):
@@ -49,6 +50,11 @@ def test_one_repeat_has_no_interval():
 def test_a_level_of_one_repeat_takes_the_noise_of_its_neighbour():
     found = series.estimates({1: [100.0, 110.0], 5: [400.0]})
     assert found[5].low < 400.0 < found[5].high
+
+
+def test_an_interval_that_says_nothing_is_no_row_of_digits():
+    assert numbers.estimate(Estimate(27.7, 0.13, 5864.0)) == Value("27.7", "too noisy to tell")
+    assert numbers.ratio(Estimate(1.0, 0.2, 19.9)) == Value("1.000", "0.200 to 19.900")
 
 
 def test_nothing_has_no_estimate():

@@ -9,8 +9,8 @@ from page_reader import Page, rendered
 from blackwell.bench.fingerprint import made
 from blackwell.host_errors import HostError
 from blackwell.report import exports, groups, shared, two_runs
-from blackwell.report.keys import Key
 from blackwell.report.run_files import Run
+from blackwell.sweep.points import Key
 
 LEVELS = (1, 10, 100)
 OLD = {key: at for key, at in made_runs.points().items() if key.c in LEVELS}
