@@ -29,6 +29,8 @@ ANSWERS = 4
 """Of each client: of a run with so many, the ramp and the tail are a small part."""
 
 SECONDS = 3600
+SHOWN = 300
+"""Characters of its last line that are repeated."""
 
 TOKENIZER = {
     "version": "1.0",
@@ -128,8 +130,7 @@ def _run(words: Sequence[str], directory: Path) -> None:
             cwd=directory,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            capture_output=True,
             timeout=SECONDS,
             check=False,
         )
@@ -138,8 +139,9 @@ def _run(words: Sequence[str], directory: Path) -> None:
     except OSError as error:
         raise BenchError(f"{MODULE} cannot be run: {words[0]}: {error.strerror}") from error
     if done.returncode:
-        said = done.stdout.decode(errors="replace").strip().splitlines()
-        raise BenchError(f"{MODULE} failed: {said[-1].strip() if said else 'without a word'}")
+        # It prints the traceback of a request in one line; what it failed of itself is on stderr.
+        said = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace").splitlines()
+        raise BenchError(f"{MODULE} failed: {said[-1].strip()[:SHOWN] if said else 'without a word'}")
 
 
 def parsed(text: str, wanted: int, tokens: int) -> Found:

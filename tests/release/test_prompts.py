@@ -3,6 +3,7 @@
 Run by the Python of a release, with the checkout on its path: python -m unittest tests/release/test_prompts.py
 """
 
+import functools
 import itertools
 import json
 import os
@@ -17,7 +18,7 @@ from tokenizers import Tokenizer, decoders, pre_tokenizers, trainers
 from tokenizers import models as algorithms
 
 from blackwell.bench import chat, dialogues, sources, tokenizing
-from blackwell.bench.contexts import Contexts
+from blackwell.bench.contexts import Contexts, Tokenized
 from blackwell.bench.errors import BenchError
 
 SPECIAL = ("<|begin|>", "<|end|>", "<|header|>", "<|media|>")
@@ -64,9 +65,15 @@ class Prompts(unittest.TestCase):
         write_tokenizer(cls.out / "alternating", ALTERNATING)
         models.write_models(cls.out / "counting")
 
+    @classmethod
+    @functools.cache
+    def made(cls, name: str) -> Tokenized:
+        """The prompts of a model; a process for each takes seconds."""
+        return tokenizing.tokenized(cls.out / name, "mixed")
+
     def check_texts(self, name: str, openings: tuple[str, str]):
         """The prompts of a model, written out again; ``openings`` begin those of coding and of agentic ones."""
-        made = tokenizing.tokenized(self.out / name, "mixed")
+        made = self.made(name)
         tokenizer = transformers.AutoTokenizer.from_pretrained(self.out / name)
         every = dialogues.read("mixed")
         self.assertEqual([one.id for one in made.conversations], [one.id for one in every])
@@ -93,7 +100,7 @@ class Prompts(unittest.TestCase):
         self.check_texts("alternating", ("[Q] Some files", "[Q] Some files"))
 
     def test_contexts_have_exactly_as_many_tokens(self):
-        made = tokenizing.tokenized(self.out / "llama", "coding")
+        made = self.made("llama")
         for context in (512, 1024, 65_536, 131_072):
             asked = list(itertools.islice(Contexts(made, context, 4).stream(250, 1, 0), 5))
             self.assertEqual({(len(prompt), new) for prompt, new in asked}, {(context, 4)})
@@ -104,21 +111,21 @@ class Prompts(unittest.TestCase):
             Contexts(made, 40)
 
     def test_a_text_is_joined_as_it_would_be_tokenized_but_for_a_few_tokens(self):
-        made = tokenizing.tokenized(self.out / "llama", "coding")
+        made = self.made("llama")
         tokenizer = transformers.AutoTokenizer.from_pretrained(self.out / "llama")
         for prompt, _ in itertools.islice(Contexts(made, 4096, 4).stream(1, 1, 0), 20):
             whole = tokenizer(tokenizer.decode(prompt), add_special_tokens=False)["input_ids"]
             self.assertLessEqual(abs(len(whole) - len(prompt)), 4)
 
     def test_it_is_the_same_each_time_and_says_what_it_was_made_from(self):
-        made, again = (tokenizing.tokenized(self.out / "llama", "agentic") for _ in range(2))
-        self.assertEqual(made, again)
-        digest = dialogues.digest(dialogues.read("agentic"))
+        made = self.made("llama")
+        self.assertEqual(made, tokenizing.tokenized(self.out / "llama", "mixed"))
+        digest = dialogues.digest(dialogues.read("mixed"))
         files = sources.standard_library().digest
-        self.assertEqual(made.described, {"prompts": "agentic", "conversations": digest, "source_files": files})
+        self.assertEqual(made.described, {"prompts": "mixed", "conversations": digest, "source_files": files})
 
     def test_the_counting_model_reads_every_prompt(self):
-        made = tokenizing.tokenized(self.out / "counting" / "target", "mixed")
+        made = self.made("counting/target")
         for prompt, _ in itertools.islice(Contexts(made, 1024).stream(8, 1, 0), 20):
             self.assertEqual(len(prompt), 1024)
             self.assertTrue(all(2 <= token < 1026 for token in prompt))
