@@ -236,9 +236,9 @@ def test_one_that_does_not_become_ready_says_why(bench):
 def test_what_was_put_back_half_way_is_put_back_by_the_next(bench):
     bench.start(speculates=False)
     put_back = bench.words("-m", "blackwell.sweep.put_back")
+    queued = "systemctl list-jobs --no-legend | grep -q 'sglang.service *start'"
     bench.target.ssh(f"{put_back} >/dev/null 2>&1 & "
-                     "until systemctl list-jobs --no-legend | grep -q 'sglang.service *start'; do sleep 0.05; done; "
-                     "kill -9 $!")  # fmt: skip
+                     f"timeout 30 sh -c \"until {queued}; do sleep 0.05; done\"; kill -9 $!")  # fmt: skip
     # From then on it is systemd's.
     bench.wait_for("sglang", "active")
     assert bench.state(SERVER) == "inactive"
