@@ -6,15 +6,9 @@ import stat
 import subprocess
 import sys
 import tempfile
-import zipfile
-from collections.abc import Iterator
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
-import blackwell
-
-from . import contexts
+from . import contexts, package
 from .contexts import Tokenized
 from .errors import BenchError
 
@@ -97,21 +91,9 @@ def _run(command: list[str], program: Path, home: Path, user: str | None, group:
 
 
 def pack(archive: Path) -> None:
-    """Put the program into an archive that Python can import from, wherever it was imported from itself."""
-    root = resources.files(blackwell)
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
-        for name in PACKAGES:
-            for path, file in _files(root / name, name):
-                made.writestr(f"blackwell/{path}", file.read_bytes())
+    """Put the program into an archive that Python can import from."""
+    archive.write_bytes(package.zipped(PACKAGES))
     archive.chmod(0o644)
-
-
-def _files(at: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
-    if at.is_file():
-        yield path, at
-    elif at.name != "__pycache__":
-        for child in at.iterdir():
-            yield from _files(child, f"{path}/{child.name}")
 
 
 def content(file: Path) -> str:

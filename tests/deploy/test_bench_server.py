@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from target import PROMPT
 
-from blackwell import paths
+from blackwell import paths, sweep_package
 
 ROOT = "/var/lib/sglang/bench"
 PROGRAM = f"{ROOT}/program.zip"
@@ -41,12 +41,8 @@ def said(function, *given, **named):
 
 def program():
     """The zip that a sweep's program comes in."""
-    modules = [path for part in ("bench", "sweep") for path in (paths.ROOT / "blackwell" / part).glob("*.py")]
-    modules += [paths.ROOT / "blackwell" / name for name in ("__init__.py", "locks.py")]
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for path in modules:
-            archive.write(path, path.relative_to(paths.ROOT))
+    buffer = io.BytesIO(sweep_package.packed())
+    with zipfile.ZipFile(buffer, "a") as archive:
         archive.write(Path(__file__).with_name("short_sweep.py"), "short_sweep.py")
     return buffer.getvalue()
 

@@ -1,15 +1,11 @@
 """The conversations that come with the project."""
 
 import json
-import os
-import subprocess
-import sys
-import zipfile
 
 import pytest
+from zipped import printed
 
-from blackwell import paths
-from blackwell.bench import chat, dialogues
+from blackwell.bench import chat, dialogues, package
 from blackwell.bench.errors import BenchError
 
 LINE = {"id": "one", "kind": "coding", "messages": [{"role": "user", "content": "Why?"}]}
@@ -52,22 +48,11 @@ def test_mixed_is_all_of_them():
 
 def test_they_are_read_from_a_zip_archive(tmp_path):
     archive = tmp_path / "program.zip"
-    with zipfile.ZipFile(archive, "w") as made:
-        for file in (paths.ROOT / "blackwell").rglob("*"):
-            if file.suffix in (".py", ".jsonl"):
-                made.write(file, file.relative_to(paths.ROOT))
+    archive.write_bytes(package.zipped(["__init__.py", "bench"]))
     program = (
         "from blackwell.bench import dialogues; print(dialogues.digest(dialogues.read('mixed')), dialogues.__file__)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(archive)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    told, file = done.stdout.split()
+    told, file = printed(archive, program).split()
     assert file.startswith(str(archive))
     assert told == dialogues.digest(dialogues.read("mixed"))
 

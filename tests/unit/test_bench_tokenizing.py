@@ -1,10 +1,9 @@
 """Tokenizing in a process of its own, as far as it goes without transformers; tests/release has the rest."""
 
 import os
-import subprocess
-import sys
 
 import pytest
+from zipped import printed
 
 from blackwell.bench import dialogues, tokenizing
 from blackwell.bench.errors import BenchError
@@ -32,15 +31,7 @@ def test_the_program_is_packed_with_what_it_needs(tmp_path):
     program = (
         "from blackwell.bench import chat, contexts, dialogues, durable, sources; print(dialogues.read('mixed')[0].id)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(archive)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == dialogues.read("mixed")[0].id
+    assert printed(archive, program).strip() == dialogues.read("mixed")[0].id
     assert archive.stat().st_mode & 0o777 == 0o644
 
 
