@@ -12,3 +12,8 @@ class Length:
 
     seconds: float = 0.0
     answers: int = 0
+
+
+def whole_answers(seconds: float, life: float) -> Length:
+    """Whole answers that together last about so many seconds; ``life``: seconds of one, 0 if nobody knows."""
+    return Length(answers=max(1, round(seconds / life)) if life > 0 else 1)

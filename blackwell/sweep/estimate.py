@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from blackwell.bench import known_generator
-from blackwell.bench.length import Length
+from blackwell.bench.length import Length, whole_answers
 
 from . import cross_check
 from .plan import FULL, Plan
@@ -13,7 +13,6 @@ from .points import BASELINE, DYNAMIC, Key
 POINT_SECONDS = 1.0
 """Of a point, what is neither ramp nor window: changing the arm, emptying the cache, aborting, writing."""
 
-WARM_UP_SECONDS = 1.0
 WARM_UP_PASSES = 2
 """Passes of a warm-up at least; it ends when two agree."""
 
@@ -38,8 +37,7 @@ class Guess:
 
 def window(plan: Plan, life: float) -> Length:
     """How long a window is open: whole answers of every client, at least as long as the plan says."""
-    wanted = max(plan.window_s, plan.window_lives * life)
-    return Length(answers=max(1, round(wanted / life)) if life > 0 else 1)
+    return whole_answers(max(plan.window_s, plan.window_lives * life), life)
 
 
 def point_seconds(plan: Plan, life: float) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from blackwell.bench.load import Length
+from blackwell.bench.length import Length, whole_answers
 from blackwell.bench.order import interleaved
 from blackwell.bench.points import ARMS, DYNAMIC, Name
 from blackwell.bench.steps import Phase
@@ -65,7 +65,7 @@ class Plan:
     def window(self, life: float) -> Length:
         """How long the window is open where an average answer takes ``life`` seconds."""
         wanted = max(self.window_s, self.window_lives * life)
-        return Length(wanted) if self.workload.mixed else Length(answers=max(1, round(wanted / life)) if life else 1)
+        return Length(wanted) if self.workload.mixed else whole_answers(wanted, life)
 
     def point_seconds(self, life: float) -> float:
         """Seconds that a point takes with its ramp."""

@@ -7,13 +7,12 @@ if an option is wrong.
 """
 
 import argparse
-import json
 import os
 import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,14 +23,14 @@ import machine
 import models
 import speed_servers
 from command_line import WRONG, Parser
-from scenarios import SIMULATED, dense_options, dense_speculation
 from server import STEPS, Server, ServerError
 from speed_plan import KV_TOKENS, LEVELS, MOST_REQUESTS
+from speed_servers import BASE, PATCHED
 
-from blackwell.bench import arms, fingerprint, store
+from blackwell.bench import fingerprint, store
 from blackwell.bench.errors import BenchError
 from blackwell.bench.workload import Request, Workload
-from blackwell.sweep import engine, estimate, events, plan, results, runs, server_words
+from blackwell.sweep import engine, estimate, events, plan, results, runs
 from blackwell.sweep.estimate import Guess
 from blackwell.sweep.plan import Plan, Settings
 from blackwell.sweep.points import Key
@@ -53,27 +52,21 @@ class Ready:
 
 @dataclass
 class Servers:
-    """The servers of a sweep, one at a time, with their logs in ``logs``; ``held``: draft steps of the arms."""
+    """The servers of a sweep, one at a time: those of the comparison of speeds, with their logs in ``logs``."""
 
     stock: str
     weights: Path
     logs: Path
     port: int
-    held: Sequence[int | str]
     running: Server | None = field(default=None, init=False)
 
     def start(self, settings: Settings, *, speculates: bool) -> Ready:
         """Start one and wait until it is ready; raises BenchError if it does not get there."""
-        name = f"{settings.name}-{'speculative' if speculates else 'baseline'}"
-        dense = dense_options(self.weights, memory="0.8", draft=False)
-        options = (*dense, "--max-total-tokens", str(KV_TOKENS), "--sleep-on-idle")
-        environment: Mapping[str, str] = {"PYTHONPATH": self.stock}
-        if speculates:
-            tiers = server_words.every_tier(self.held, STEPS, MOST_REQUESTS)
-            options += (*dense_speculation(self.weights), server_words.POLICY, json.dumps(tiers))
-            hooks = [str(speed_servers.BY_STEPS), str(self.weights / "hooks"), os.environ.get("PYTHONPATH", "")]
-            environment = {**SIMULATED, "PYTHONPATH": os.pathsep.join(hooks)}
-        server = Server(self.logs / f"{name}.log", self.port, options, environment, most_requests=MOST_REQUESTS)
+        # Those of this plan are the deployed ones alone, which a machine without a deployment has none of.
+        del settings
+        name = PATCHED if speculates else BASE
+        asked = speed_servers.Settings(self.stock, port=self.port, by_steps=True)
+        server = speed_servers.made(asked, [name], self.weights, self.logs)[name]
         try:
             self.running = server.__enter__()
         except ServerError as error:
@@ -172,8 +165,7 @@ def sweep(options: argparse.Namespace, made: Plan, found: fingerprint.Fingerprin
         weights = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="models-")))
         models.write_random(weights)
         kept = stack.enter_context(store.writing(options.out)).open(runs.POINTS, Key, found)
-        held = [arms.steps(arm) for arm in made.speculative]
-        servers = Servers(options.stock, weights, options.out / "logs", options.port, held)
+        servers = Servers(options.stock, weights, options.out / "logs", options.port)
         done = engine.Sweep(made, kept, servers, asked, log, GUESS)
         status, reason = events.FAILED, "it was interrupted"
         try:
