@@ -42,7 +42,7 @@ def begin(opened: Opened, wanted: Mapping, how: How, say: Say) -> Mapping | None
             return None
         if not how.agreed:
             _consent(host.name, seen)
-        begun = remote.call_packed(connection, host, archive, "begin", dry_run=False, **asked)
+        begun = remote.call_packed(connection, host, archive, "begin", dry_run=False, checked=seen["argv"], **asked)
     say(f"run {begun['run']} goes on by itself now, in place of sglang.service")
     return begun
 
@@ -69,11 +69,8 @@ def outcome(home: Path, found: Mapping, say: Say) -> int:
     """Say how a run ended and where it is; returns the exit status."""
     ended = found["ended"]
     say(f"run {found['run']} is in {home}; sglang.service is {found['service']}")
-    if ended is None:
-        told = found["log"] or "its log says no more"
-        say(f"the sweep was cut off ({told}): fab bench, with the same options, goes on with it")
-        return FAILED
-    if ended["status"] != events.DONE:
-        say(f"the sweep ended early ({ended['reason']}): fab bench, with the same options, goes on with it")
-        return FAILED
-    return 0
+    if ended and ended["status"] == events.DONE:
+        return 0
+    how = f"ended early ({ended['reason']})" if ended else f"was cut off ({found['log'] or 'its log says no more'})"
+    say(f"the sweep {how}: fab bench, with the same options, goes on with it")
+    return FAILED

@@ -12,7 +12,7 @@ from blackwell import paths, remote
 from blackwell.host_errors import HostError
 from blackwell.inventory import Host
 from blackwell.sweep import results, runner_unit
-from blackwell.sweep.runs import ROOT
+from blackwell.sweep.runs import ROOT, directories
 
 RESULTS = paths.ROOT / "results"
 
@@ -47,7 +47,7 @@ def fetch(connection: Connection, host: Host, run: str, to: Path = RESULTS) -> P
 
 def here(host: str, run: str, of: Path = RESULTS) -> Path:
     """A run that has come home, the newest one without a name; raises HostError if there is none."""
-    known = sorted(file.parent for file in (of / host).glob("*/plan.json"))
+    known = directories(of / host)
     if run and of / host / run not in known:
         raise HostError(f"{host}: run {run} is not in {of / host}: fetch it (fab -H {host} bench.fetch)")
     if not known:

@@ -1,13 +1,16 @@
 """The tasks of ``fab bench``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
+from fabric import Connection
 from invoke import Collection, Context, Task, task
 
 from blackwell import remote, sweep_package
 from blackwell.bench_control import bodies, options, results, screen
+from blackwell.inventory import Host
 from blackwell.sweep.plan import CONTEXTS, LEVELS, MARGIN, PROMPTS, Plan
-from blackwell.tasks import INVENTORY, finish, opened, say, told
+from blackwell.tasks import INVENTORY, asked, connected, finish, opened, say, told
 
 HELP = {
     "inventory": INVENTORY,
@@ -33,7 +36,14 @@ Again = bodies.Opened
 
 
 def _again(c: Context, inventory: str) -> Again:
-    return lambda: opened(c, inventory)
+    host, _ = asked(c, inventory)
+
+    @contextmanager
+    def again() -> Iterator[tuple[Connection, Host]]:
+        with connected(c, host) as connection:
+            yield connection, host
+
+    return again
 
 
 def nothing(c: Context, inventory: str) -> None:

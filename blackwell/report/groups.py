@@ -8,6 +8,7 @@ from blackwell.bench import policy, words
 from blackwell.bench.errors import BenchError
 from blackwell.bench.policy import Derived
 from blackwell.sweep.points import DYNAMIC
+from blackwell.sweep.points import contexts as contexts_of
 
 from . import run_files, series
 from .run_files import Run
@@ -32,7 +33,7 @@ class Group:
 
 def groups(run: Run) -> list[Group]:
     """Every server setting and context that has points, in the order of the plan."""
-    there = {(key.settings, key.context) for key in run.points}
+    there = contexts_of(run.points)
     contexts = list(dict.fromkeys([*run.plan["contexts"], *sorted(context for _, context in there)]))
     return [
         _group(run, settings, context)

@@ -12,11 +12,13 @@ from blackwell.bench.errors import BenchError
 from blackwell.bench.fingerprint import Fingerprint
 from blackwell.bench.store import SHOWN_DIGITS, Store
 from blackwell.host_errors import HostError
+from blackwell.sweep import plan as plans
+from blackwell.sweep import runs
 from blackwell.sweep.points import Key
 
 from . import forms
 
-PLAN, POINTS = "plan.json", "points.jsonl"
+PLAN, POINTS = plans.FILE, runs.POINTS
 LATER = ("policy", "proof", "check", "exit", "deployed")
 """What a run may not have yet: files of these names with the ending .json."""
 MOST_STEPS = 1000

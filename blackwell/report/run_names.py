@@ -6,6 +6,7 @@ from pathlib import Path
 
 from blackwell.bench_control.results import RESULTS
 from blackwell.host_errors import HostError
+from blackwell.sweep.runs import directories
 
 from .run_files import PLAN, POINTS
 
@@ -25,13 +26,9 @@ def find(option: str, text: str, results: Path = RESULTS) -> Path:
     for directory in (Path(text), results / text):
         if (directory / PLAN).is_file():
             return directory
-        if runs := _runs(directory):
+        if runs := directories(directory):
             return max(runs, key=_began)
     raise HostError(f"{option} {text}: {_unknown(text, results)}")
-
-
-def _runs(directory: Path) -> list[Path]:
-    return sorted(plan.parent for plan in directory.glob(f"*/{PLAN}"))
 
 
 def _began(directory: Path) -> tuple[float, str]:
@@ -47,7 +44,7 @@ def _unknown(text: str, results: Path) -> str:
     for directory in (Path(text), results / text):
         if directory.is_dir():
             return f"{directory} holds no run of fab bench: it has no {PLAN}, nor has a directory in it"
-    names = sorted(str(run.relative_to(results)) for host in results.glob("*/") for run in _runs(host))
+    names = sorted(str(run.relative_to(results)) for host in results.glob("*/") for run in directories(host))
     if not names:
         return f"no such directory, and {results} holds no run (fab -H HOST bench)"
     close = difflib.get_close_matches(text, [*names, *(name.partition("/")[0] for name in names)], n=1, cutoff=0.5)

@@ -51,21 +51,20 @@ class Sweep:
     def run(self) -> None:
         """Measure what is missing; raises BenchError if that cannot be done."""
         for settings in self.plan.settings:
-            self._load(settings, [self.plan.baseline(settings.name)], speculates=False)
-            self._load(settings, [self.plan.static(settings.name)], speculates=True, then=self._prove)
+            self._load(settings, self.plan.baseline(settings.name), speculates=False)
+            self._load(settings, self.plan.static(settings.name), speculates=True, then=self._prove)
         self._say_progress("measured")
 
     def _load(
         self,
         settings: Settings,
-        stages: Sequence[Sequence[Key]],
+        keys: Sequence[Key],
         *,
         speculates: bool,
         then: Callable[[Settings], None] | None = None,
     ) -> None:
         try:
-            for keys in stages:
-                self._measure(settings, self.store.missing(keys), speculates=speculates)
+            self._measure(settings, self.store.missing(keys), speculates=speculates)
             if then:
                 then(settings)
             self._check(settings, speculates=speculates)
@@ -169,11 +168,10 @@ class Sweep:
         self.events.add("warm", point=str(key), arm=key.arm, c=key.c, passes=len(speeds), tok_s=round(speeds[-1], 1))
 
     def _point(self, key: Key) -> None:
-        began, before = time.time(), time.monotonic()
+        began = time.time()
         with telemetry.sampled() as samples:
             found = self._under_load(key, estimate.window(self.plan, self._life(key)))
-        begin, end = found.window
-        machine = telemetry.summary(samples, before + begin, before + end)
+        machine = telemetry.summary(samples, *(found.origin + at for at in found.window))
         told = {
             "kv_tokens": server_api.information(self.server.url).get("max_total_num_tokens"),
             "power_w": machine.power_w,

@@ -37,7 +37,6 @@ def main() -> int:
     events = Events(run)
     status, reason, code = FAILED, "", FAILURE
     try:
-        events.begin()
         sweep(run, events)
         status, code = DONE, 0
     except BenchError as error:

@@ -14,9 +14,7 @@ from blackwell.bench import durable
 from blackwell.bench.errors import BenchError
 
 from . import service
-
-EXIT = "exit.json"
-"""How a run ended; the sweep writes it, if it can."""
+from .events import EXIT, FAILED, STOPPED
 
 
 def main() -> int:
@@ -45,10 +43,10 @@ def how(told: Mapping[str, str]) -> dict[str, str]:
     """Status and reason of a sweep that left no word, by the variables of systemd.exec(5)."""
     result, code, status = (told.get(name, "") for name in ("SERVICE_RESULT", "EXIT_CODE", "EXIT_STATUS"))
     if (code, status) == ("killed", "TERM"):
-        return {"status": "stopped", "reason": "it was told to stop"}
+        return {"status": STOPPED, "reason": "it was told to stop"}
     signal = f"ended by signal {status}" if code in ("killed", "dumped") else f"over, with exit status {status or '?'},"
     memory = ", as the memory was used up" if result == "oom-kill" else ""
-    return {"status": "failed", "reason": f"the sweep was {signal} before it could say why{memory}"}
+    return {"status": FAILED, "reason": f"the sweep was {signal} before it could say why{memory}"}
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from blackwell.bench.errors import BenchError
 
-from . import put_back, systemd
+from . import systemd
+from .events import Events
 from .systemd import RUNNER
 
 MAIN, PUT_BACK = "blackwell.sweep.main", "blackwell.sweep.put_back"
@@ -58,7 +59,7 @@ def start(run: Path, python: str, program: Path | None = None, module: str = MAI
     """
     command = words(run, python, program or run / PROGRAM, module)
     refuse_a_second()
-    (run / put_back.EXIT).unlink(missing_ok=True)
+    Events(run).begin()
     try:
         systemd.run(command)
     except BenchError:

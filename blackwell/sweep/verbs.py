@@ -3,9 +3,10 @@
 Runs as root by the host's own python3, from the zip in which it came: the standard library alone.
 """
 
+import json
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -49,18 +50,21 @@ def answer(verb: str, archive: str, arguments: Mapping) -> dict:
         return {"error": f"{error.filename or 'the host'}: {error.strerror}"}
 
 
-def begin(archive: Path, wanted: Mapping, *, new: bool, dry_run: bool) -> dict:
+def begin(archive: Path, wanted: Mapping, *, new: bool, dry_run: bool, checked: Sequence[str] = ()) -> dict:
     """Start the sweep that is asked for, or go on with the one that is not done; nothing at all on a dry run.
 
     ``wanted``: values of a plan without ``run``, ``steps``; arms may be left out, and ``reduced`` stands for several.
+    ``checked``: the command line of the service for which the release took these settings a moment ago.
     """
     runner_unit.refuse_a_second()
     found = deployed.read()
     note = ON_CPU if server_words.value(found.argv, "--device") == "cpu" else ""
     made = _plan({**wanted, "note": note}, runs.new_name(), found.steps)
-    _refuse_settings(found, made)
+    if found.argv != tuple(checked):
+        # To ask the release takes as long as it takes to import it.
+        _refuse_settings(found, made)
     server = server_api.information(found.url)
-    now = gather.gather(found.pid, gather.server_info(found.url), prompts.described(made))
+    now = gather.gather(found.pid, json.dumps(server), prompts.described(made))
     guess = Guess(max(LEAST_START_SECONDS, found.start_s), _token_seconds(found))
     directory = None if new else runs.resumable(made, now)
     known = {} if directory is None else runs.points(directory)
