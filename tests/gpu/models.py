@@ -36,6 +36,7 @@ LLAMA: Mapping[str, object] = {
 }
 DENSE = {"hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8}
 SMALL = {"hidden_size": 1024, "intermediate_size": 2816, "num_attention_heads": 8, "num_key_value_heads": 8}
+DENSE_LAYERS = 32
 HEAD = {"architectures": ["LlamaForCausalLMEagle3"], "num_hidden_layers": 1, "draft_vocab_size": VOCABULARY}
 MLA: Mapping[str, object] = {
     **LLAMA,
@@ -67,7 +68,7 @@ MLA: Mapping[str, object] = {
 }
 
 MODELS: Mapping[str, Mapping[str, object]] = {
-    "dense": {**LLAMA, **DENSE, "num_hidden_layers": 32},
+    "dense": {**LLAMA, **DENSE, "num_hidden_layers": DENSE_LAYERS},
     "dense-eagle3": {**LLAMA, **DENSE, **HEAD},
     "small": {**LLAMA, **SMALL, "num_hidden_layers": 10},
     "small-eagle3": {**LLAMA, **SMALL, **HEAD},

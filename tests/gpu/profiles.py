@@ -59,6 +59,23 @@ def read(trace: Path) -> list[dict]:
         return json.load(file)["traceEvents"]
 
 
+PREFILL_ATTENTION, DECODE_ATTENTION = "_fwd_kernel", "_fwd_grouped_kernel_stage1"
+"""Names of triton's kernels, one of them in each layer of a model with grouped heads."""
+
+
+def of_wave(events: Iterable[Mapping], layers: int) -> dict[str, dict]:
+    """`summary` of the ``prefill`` of a wave as a whole, and of each round of its ``decode``.
+
+    Decoding begins with the attention of the first round after the last prefill.
+    """
+    done = sorted((event for event in events if event.get("cat") in ON_GPU), key=lambda event: float(event["ts"]))
+    last = max((place for place, event in enumerate(done) if event["name"] == PREFILL_ATTENTION), default=0)
+    decoding = [place for place in range(last, len(done)) if done[place]["name"] == DECODE_ATTENTION]
+    begin = decoding[0] if decoding else len(done)
+    rounds = max(1, round(len(decoding) / layers))
+    return {"prefill": summary(done[:begin], 1), "decode": {"rounds": rounds, **summary(done[begin:], rounds)}}
+
+
 def summary(events: Iterable[Mapping], rounds: int) -> dict:
     """What the GPU did in each of ``rounds`` rounds, on average.
 

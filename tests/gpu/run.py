@@ -23,6 +23,7 @@ import models
 import ranks
 import savings
 import scenarios
+import waves
 from command_line import WRONG, Parser
 from server import ServerError
 
@@ -39,7 +40,11 @@ SCENARIOS: Mapping[str, Scenario] = {
     "ranks": ranks.ranks,
 }
 
-COMPARED: Mapping[str, Callable[..., dict]] = {"untouched": scenarios.untouched, "savings": savings.savings}
+COMPARED: Mapping[str, Callable[..., dict]] = {
+    "untouched": scenarios.untouched,
+    "savings": savings.savings,
+    "waves": waves.waves,
+}
 """Scenarios that need the stock package too."""
 
 

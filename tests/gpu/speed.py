@@ -29,7 +29,7 @@ import speed_servers
 from command_line import WRONG
 from server import ServerError, side_by_side
 from speed_options import parser, plan_of
-from speed_plan import START_SECONDS, Plan, minutes, seconds, steps_seconds
+from speed_plan import START_SECONDS, Plan, all_seconds, minutes, steps_seconds
 from speed_run import STEPPED, OutOfTimeError, Run
 from speed_servers import BASE, PATCHED, STOCK, Settings
 
@@ -65,7 +65,7 @@ def estimate(plan: Plan, wanted: Sequence[str], *, steps: bool) -> str:
     """What is going to be done, and how long it may take by guesses, in words."""
     names, calibrating = plan.points(), plan.calibration()
     stepped = len([arm for arm in STEPPED if arm in plan.arms]) + 1 if steps else 0
-    total = START_SECONDS + seconds(plan, [*calibrating, *names], plan.guess, {}) + steps_seconds(stepped)
+    total = START_SECONDS + all_seconds(plan) + steps_seconds(stepped)
     return (
         f"{len(wanted)} servers ({', '.join(wanted)}), "
         f"{f'{len(calibrating)} points for the threshold, then ' if calibrating else ''}"

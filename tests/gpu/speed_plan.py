@@ -18,6 +18,9 @@ KV_TOKENS = 131072
 CALIBRATING = ("full", "plain")
 """Arms by which the threshold is found."""
 
+CALIBRATING_WINDOW_S, CALIBRATING_LIVES = 2.0, 1.0
+"""The longest of the shortest windows of the calibration: it only has to tell between which levels the arms cross."""
+
 LEVELS = (1, 2, 5, 10, 30, 70, 100, 250)
 PHASES = tuple(Phase(clients, 4.0) for clients in (1, 120) * 3)
 
@@ -58,6 +61,14 @@ class Plan:
         """All points that are compared, in order."""
         return list(interleaved(self.arms, self.levels, self._repeats))
 
+    def of_calibration(self) -> "Plan":
+        """This plan with the windows of the calibration."""
+        return replace(
+            self,
+            window_s=min(CALIBRATING_WINDOW_S, self.window_s),
+            window_lives=min(CALIBRATING_LIVES, self.window_lives),
+        )
+
     @property
     def _repeats(self) -> range:
         return range(1, self.repeats + 1)
@@ -84,6 +95,14 @@ class Plan:
     def guess(self, _: str, level: int) -> float:
         """The life of an answer of an 8B model before anything was measured: 6 ms a token, and more with the load."""
         return self.workload.new_tokens * (0.006 + 0.0001 * level)
+
+
+def all_seconds(plan: Plan) -> float:
+    """A guess of the seconds that calibration and points take, before anything was measured."""
+    calibrating = plan.calibration()
+    warmed = {(name.arm, name.c): plan.guess(name.arm, name.c) for name in calibrating}
+    first = seconds(plan.of_calibration(), calibrating, plan.guess, {})
+    return first + seconds(plan, plan.points(), plan.guess, warmed)
 
 
 def seconds(plan: Plan, names: Iterable[Name], life: Life, warmed: Mapping[tuple[str, int], float]) -> float:

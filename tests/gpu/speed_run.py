@@ -56,26 +56,26 @@ class Run:
     def points(self) -> None:
         """Measure every point that is missing; raises OutOfTimeError before one that does not fit into the budget."""
         if DYNAMIC in self.plan.arms:
-            self._stage(self.plan.calibration(), self.kept.calibration)
+            self._stage(self.plan.of_calibration(), self.plan.calibration(), self.kept.calibration)
             self._find_threshold()
-        self._stage(self.plan.points(), self.kept.compared)
+        self._stage(self.plan, self.plan.points(), self.kept.compared)
 
     def _find_threshold(self) -> None:
         self.threshold = crossover.threshold(self.kept.calibration.rows)
         told = {crossover.NEVER: "never", crossover.ALWAYS: "at every level"}.get(self.threshold)
         self.say(f"speculation pays {told or f'up to {self.threshold} requests'}")
 
-    def _stage(self, names: list[Name], kept: Points) -> None:
+    def _stage(self, plan: Plan, names: list[Name], kept: Points) -> None:
         missing = kept.missing(names)
         if missing:
-            left = seconds(self.plan, missing, self._life, self.lives)
+            left = seconds(plan, missing, self._life, self.lives)
             self.say(f"{len(missing)} points in about {minutes(left)}")
         for name in missing:
             # A level's first pass over an arm is slower than the next ones; all arms have it before one counts.
             for arm in dict.fromkeys(other.arm for other in missing if other.c == name.c):
                 if (arm, name.c) not in self.lives:
                     self._warm_up(arm, name.c)
-            self._point(name, kept)
+            self._point(plan, name, kept)
 
     def _life(self, arm: str, level: int) -> float:
         return self.lives.get((arm, level)) or self.plan.guess(arm, level)
@@ -90,10 +90,10 @@ class Run:
         self.lives[arm, level] = life = window.life(found.records, self.plan.workload.new_tokens)
         self.say(f"warm-up {arm} at {level}: {life:.2f} s an answer, {window.tokens_per_second(found):.0f} tok/s")
 
-    def _point(self, name: Name, kept: Points) -> None:
+    def _point(self, plan: Plan, name: Name, kept: Points) -> None:
         life = self._life(name.arm, name.c)
-        self._spend(self.plan.point_seconds(life))
-        found = self._load(self._set(name.arm), name, self.plan.window(life))
+        self._spend(plan.point_seconds(life))
+        found = self._load(self._set(name.arm), name, plan.window(life))
         self.say(point_line(kept.add(name, found, self.origins[server_of(name.arm)])))
 
     def _load(self, server: Running, name: Name, length: load.Length) -> Measurement:

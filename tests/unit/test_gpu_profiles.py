@@ -43,3 +43,22 @@ def test_a_trace_that_is_still_being_written_is_waited_for(profiles, tmp_path):
         profiles.read(trace)
     trace.write_bytes(whole)
     assert profiles.await_trace(tmp_path) == [event("gemm", 1, 2)]
+
+
+def test_a_wave_decodes_from_the_first_round_after_the_last_prefill(profiles):
+    events = [
+        event("_fwd_grouped_kernel_stage1", 40, 5),  # a round of those that came first
+        event("_fwd_kernel", 30, 5),
+        event("_fwd_kernel", 50, 10),
+        event("gemm", 60, 10),
+        *(event("_fwd_grouped_kernel_stage1", begin, 2) for begin in (80, 90, 100, 110)),
+        event("gemm", 112, 10),
+    ]
+    wave = profiles.of_wave(events, layers=2)
+    assert (wave["prefill"]["busy_us"], wave["prefill"]["launches"]) == (30, 4)
+    assert (wave["decode"]["rounds"], wave["decode"]["busy_us"], wave["decode"]["launches"]) == (2, 9, 2.5)
+
+
+def test_a_wave_without_decoding_is_all_prefill(profiles):
+    wave = profiles.of_wave([event("_fwd_kernel", 0, 5), event("gemm", 5, 5)], layers=2)
+    assert (wave["prefill"]["busy_us"], wave["decode"]["busy_us"]) == (10, 0)

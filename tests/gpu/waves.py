@@ -1,0 +1,72 @@
+"""Where the time of a load goes that comes and goes in waves: on a server held plain, and on one without a draft.
+
+A wave is the prefill of all clients' prompts and then one decode round after another, until all answers end at once.
+"""
+
+import statistics
+from collections.abc import Mapping
+from pathlib import Path
+
+import profiles
+import scenarios
+from clients import prompts, together
+from models import DENSE_LAYERS
+from scenarios import Place
+from server import Server, side_by_side
+from speed_plan import KV_TOKENS, LEVELS, MOST_REQUESTS
+
+from blackwell.bench.workload import Workload
+
+REPEATS = 2
+
+ROUNDS = Workload().new_tokens - 8
+"""Forward passes that are profiled: fewer than an answer has tokens, so that a wave always holds them."""
+
+
+def waves(place: Place, trees: Mapping[str, str]) -> dict:
+    """Profile waves of the 8B model of both servers, on the same cards and in turn, at every level.
+
+    ``trees`` gives for ``stock`` and ``patched`` the PYTHONPATH that finds SGLang. Returns by level and server the
+    ``seconds`` of a wave that is not profiled, and for each part of those that are, ``prefill`` and ``decode``, what
+    `profiles.summary` tells.
+    """
+    base, plain = _servers(place, trees)
+    with side_by_side(base, plain):
+        plain.change(speculative_force_steps=0)
+        return {"waves": {str(level): _level(place, {"base": base, "plain": plain}, level) for level in LEVELS}}
+
+
+def _servers(place: Place, trees: Mapping[str, str]) -> tuple[Server, Server]:
+    never = (
+        *scenarios.dense_options(place.models, memory="0.8", draft=False),
+        *("--max-total-tokens", str(KV_TOKENS), "--sleep-on-idle"),
+    )
+    threshold = ("--speculative-disable-batch-threshold", str(scenarios.THRESHOLD))
+    speculating = (*never, *scenarios.dense_speculation(place.models), *threshold)
+    shared = {"most_requests": MOST_REQUESTS, "tp": place.tp}
+    return (
+        Server(place.out / "waves-base.log", place.port, never, {"PYTHONPATH": trees["stock"]}, **shared),
+        Server(place.out / "waves-plain.log", place.port + 100, speculating, scenarios.SIMULATED, **shared),
+    )
+
+
+def _level(place: Place, servers: Mapping[str, Server], level: int) -> dict:
+    found = {name: {"seconds": [], "prefill": [], "decode": []} for name in servers}
+    for server in servers.values():
+        _wave(server, level)
+    for repeat in range(REPEATS):
+        for name, server in servers.items():
+            found[name]["seconds"].append(round(_wave(server, level), 4))
+            out = place.out / f"wave-{name}-{level}-{repeat}"
+            server.profile(out, ROUNDS)
+            _wave(server, level)
+            for part, summary in profiles.of_wave(profiles.await_trace(out), DENSE_LAYERS).items():
+                found[name][part].append(summary)
+    return found
+
+
+def _wave(server: Server, level: int) -> float:
+    """Seconds, by the median request, of one wave."""
+    workload = Workload()
+    asked = [(prompt, workload.new_tokens) for prompt in prompts(level, level, tokens=workload.prompt_tokens)]
+    return statistics.median(record["ended"] - record["began"] for record in together(server.port, level, asked))
