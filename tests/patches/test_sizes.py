@@ -3,7 +3,9 @@
 import unittest
 from types import SimpleNamespace
 
+from sglang.srt.server_args import ServerArgs
 from sglang.srt.speculative.load_policy import LoadPolicyError
+from sglang.srt.speculative.load_policy_support import plain_graph_sizes
 from sglang.srt.speculative.spec_tiers import SpecTiers
 
 THRESHOLD = 4
@@ -48,6 +50,30 @@ class Sizes(unittest.TestCase):
         made = worker()
         made.server_args.speculative_disable_batch_threshold = 0
         self.assertIsNone(SpecTiers.of(made))
+
+
+def options(algorithm: str | None, sizes: list[int] | None = None) -> ServerArgs:
+    """The fields of a server's options that give the sizes of its CUDA graphs, which are ``sizes`` if they were given."""
+    made = object.__new__(ServerArgs)  # Its own checks want a model.
+    made.speculative_algorithm, made.disable_cuda_graph_padding, made.cuda_graph_max_bs = algorithm, False, 64
+    made.cuda_graph_bs = made._generate_cuda_graph_batch_sizes() if sizes is None else sizes
+    return made
+
+
+class GraphSizes(unittest.TestCase):
+    def test_plain_rounds_have_those_of_a_server_that_does_not_speculate(self):
+        speculating, never = options("EAGLE3"), options(None)
+        self.assertNotEqual(speculating.cuda_graph_bs, never.cuda_graph_bs)
+        self.assertEqual(plain_graph_sizes(speculating), never.cuda_graph_bs)
+        self.assertEqual(speculating.speculative_algorithm, "EAGLE3")
+
+    def test_the_size_of_the_request_pool_makes_no_difference(self):
+        speculating = options("EAGLE3")
+        speculating.cuda_graph_bs += [50]
+        self.assertEqual(plain_graph_sizes(speculating), options(None).cuda_graph_bs)
+
+    def test_those_that_were_given_stay(self):
+        self.assertEqual(plain_graph_sizes(options("EAGLE3", [1, 2, 3])), [1, 2, 3])
 
 
 if __name__ == "__main__":

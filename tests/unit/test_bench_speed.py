@@ -129,6 +129,21 @@ def test_only_the_dynamic_arm_needs_a_calibration(gpu):
     assert gpu.speed_plan.Plan(arms=("full", "plain")).calibration() == []
 
 
+def test_the_calibration_has_short_windows(gpu):
+    long = gpu.speed_plan.Plan(window_s=6.0, window_lives=4.0, repeats=5)
+    assert long.of_calibration() == gpu.speed_plan.Plan(window_s=2.0, window_lives=1.0, repeats=5)
+    short = gpu.speed_plan.Plan(window_s=0.5, window_lives=0.7)
+    assert short.of_calibration() == short
+
+
+def test_the_estimate_of_a_whole_run_counts_a_warm_up_once(gpu):
+    plan = gpu.speed_plan.Plan(arms=("full", "plain", "dynamic"), levels=(1,), repeats=1, window_s=6.0, window_lives=1.0)
+    life = plan.guess("full", 1)
+    calibrating = 2 * (gpu.speed_plan.WARM_UP.seconds + 0.5 + life) + 2 * (0.5 + life * (1 + round(2 / life)))
+    points = gpu.speed_plan.WARM_UP.seconds + 0.5 + life + 3 * (0.5 + life * (1 + round(6 / life)))
+    assert gpu.speed_plan.all_seconds(plan) == pytest.approx(calibrating + points)
+
+
 def test_the_estimate_of_equal_answers(gpu):
     plan = gpu.speed_plan.Plan(arms=("base", "full"), levels=(1, 100), repeats=2)
     life = {1: 1.0, 100: 4.0}
