@@ -13,6 +13,7 @@ from blackwell import (
     journal,
     load_control,
     playbooks,
+    policy_origin,
     remote,
     status_screen,
     task_words,
@@ -242,6 +243,7 @@ def doctor(c: Context, inventory: str = "", *, json: bool = False) -> int:
             seconds, entries = doctors.ANSWER_SECONDS, doctors.JOURNAL_ENTRIES
             seen = remote.call(connection, host, "doctor", seconds=seconds, warnings=entries)
             found = doctors.findings(doctors.parse(host, known, connection.user, seen, clock))
+            found = doctors.worst_first([*found, *policy_origin.findings(connection, host, known)])
     except HostError as error:
         if not json:
             raise

@@ -1,7 +1,7 @@
 """One look at all that goes wrong on a host."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from blackwell import gpus, load_state, playbooks, policy_drift, role_defaults, status
@@ -73,7 +73,11 @@ def parse(host: Host, known: Inventory, user: str, found: Mapping, clock: Clock)
 
 def findings(look: Look) -> list[Finding]:
     """All findings, problems first; each check is a function of this module."""
-    found = [finding for check in _CHECKS for finding in check(look)]
+    return worst_first(finding for check in _CHECKS for finding in check(look))
+
+
+def worst_first(found: Iterable[Finding]) -> list[Finding]:
+    """Problems, then warnings, then what is well, each as they come."""
     return sorted(found, key=lambda finding: LEVELS.index(finding.level))
 
 

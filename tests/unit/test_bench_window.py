@@ -44,8 +44,8 @@ def test_aborted_requests_count():
         ([record(0, 4)], 1),
         ([record(0, 4), record(0, 4, client=1)], 2),
         ([record(0, 2), record(2, 4)], 1),  # the next one at once
-        ([record(0, 2), record(2.0001, 4)], 1),
-        ([record(0, 2), record(2.02, 4)], 0),  # 20 ms without one
+        ([record(0, 2), record(2.04, 4)], 1),
+        ([record(0, 2), record(2.06, 4)], 0),  # 60 ms without one
         ([record(0, 4), record(0, 2, client=1), record(2.5, 4, client=1)], 1),
         ([record(0, 4), record(0, 2, client=1), record(2, 4, client=2)], 2),
         ([record(0, 4), record(0, 2, client=1)], 1),
