@@ -1,44 +1,18 @@
-"""Where the time of decode rounds goes: what the torch profiler of a running server saw on the GPU."""
+"""Where the time of forward passes goes: what the torch profiler of a running server saw on the GPU."""
 
 import gzip
 import json
-import threading
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 
-from clients import prompts, together
-from server import Server, ServerError
+from server import ServerError
 
-ROUNDS = 40
 PROFILED_SECONDS = 60
+LONGEST = 15
 ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
-
-
-def of_decoding(server: Server, clients: int, out: Path) -> dict:
-    """Profile decode rounds of ``clients`` requests: `summary`, or ``error`` if no profile comes."""
-    asked = list(zip(prompts(clients, clients), [6 * ROUNDS] * clients, strict=True))
-    load = threading.Thread(target=together, args=(server.port, clients, asked))
-    load.start()
-    try:
-        await_running(server, clients)
-        server.profile(out, ROUNDS)
-        return summary(await_trace(out), ROUNDS)
-    except ServerError as error:
-        return {"error": str(error)}
-    finally:
-        load.join()
-
-
-def await_running(server: Server, clients: int) -> None:
-    """Wait until all requests are decoded; raise ServerError if that does not come."""
-    deadline = time.monotonic() + PROFILED_SECONDS
-    while time.monotonic() < deadline:
-        if server.running() == clients:
-            return
-    raise ServerError(f"{clients} requests never ran at once")
 
 
 def await_trace(out: Path) -> list[dict]:
@@ -80,7 +54,7 @@ def summary(events: Iterable[Mapping], rounds: int) -> dict:
     """What the GPU did in each of ``rounds`` rounds, on average.
 
     ``busy_us`` is the time in which anything ran, ``span_us`` that from the first start to the last end, ``launches``
-    the number of kernels and copies; ``kernels`` has ``[name, launches, microseconds]``, the longest first.
+    the number of kernels and copies; ``kernels`` has ``[name, launches, microseconds]`` of the ``LONGEST`` ones.
     """
     done = sorted(
         (float(event["ts"]), float(event["ts"]) + float(event["dur"]), str(event["name"]))
@@ -102,5 +76,5 @@ def summary(events: Iterable[Mapping], rounds: int) -> dict:
         "kernels": sorted(
             ([name[:120], round(len(took) / rounds, 2), round(sum(took) / rounds, 1)] for name, took in kernels),
             key=lambda row: -row[2],
-        ),
+        )[:LONGEST],
     }

@@ -1,6 +1,6 @@
 """What each saving of the patched server is worth: its speed with the saving taken out, beside that with all of them.
 
-And how fast, and with what work on the GPU, it decodes plainly beside an unpatched server without a draft.
+And how fast it decodes plainly beside an unpatched server without a draft.
 """
 
 import statistics
@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import profiles
 import scenarios
 from scenarios import Place
 from server import Server, side_by_side
@@ -55,12 +54,9 @@ tokens."""
 
 PLAN = Plan(tuple(ARMS), LEVELS, repeats=3, window_s=2.0, window_lives=1.0)
 
-PROFILED = (1, 10)
-"""Clients at once where rounds are profiled."""
-
 
 def savings(place: Place, trees: Mapping[str, str]) -> dict:
-    """Speeds of all arms (see `summary`), the 8B model twice on the same cards; then plain rounds under the profiler.
+    """Speeds of all arms (see `summary`), the 8B model twice on the same cards.
 
     ``trees`` gives for ``stock`` and ``patched`` the PYTHONPATH that finds SGLang.
     """
@@ -77,13 +73,7 @@ def savings(place: Place, trees: Mapping[str, str]) -> dict:
             return load.measure(url, clients, asked(PLAN.workload, clients, repeat), length)
 
     with side_by_side(base, patched):
-        result = summary(speeds(measure))
-        patched.change(speculative_force_steps=0)
-        profiled = {
-            name: {str(c): profiles.of_decoding(server, c, place.out / f"profile-{name}-{c}") for c in PROFILED}
-            for name, server in (("base", base), ("plain", patched))
-        }
-    return {**result, "profiles": profiled}
+        return summary(speeds(measure))
 
 
 def _servers(place: Place, trees: Mapping[str, str], steer: Path) -> tuple[Server, Server]:

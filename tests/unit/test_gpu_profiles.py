@@ -1,4 +1,4 @@
-"""What a profile of decode rounds says of the GPU."""
+"""What a profile says of the GPU."""
 
 import gzip
 import json
@@ -62,3 +62,9 @@ def test_a_wave_decodes_from_the_first_round_after_the_last_prefill(profiles):
 def test_a_wave_without_decoding_is_all_prefill(profiles):
     wave = profiles.of_wave([event("_fwd_kernel", 0, 5), event("gemm", 5, 5)], layers=2)
     assert (wave["prefill"]["busy_us"], wave["decode"]["busy_us"]) == (10, 0)
+
+
+def test_only_the_longest_kernels_are_listed(profiles):
+    events = [event(f"kernel {number}", 100 * number, number) for number in range(1, 31)]
+    kernels = profiles.summary(events, 1)["kernels"]
+    assert [took for _, _, took in kernels] == list(range(30, 30 - profiles.LONGEST, -1))
