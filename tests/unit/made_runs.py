@@ -1,4 +1,4 @@
-"""Made-up run directories whose speeds, batches and acceptance are those of an H200 (docs/data/h200-0.5.9.json).
+"""Made-up run directories whose speeds, batches and acceptance are those of an H200 (docs/data/h200-0.5.9-all-tiers.json).
 
 What that measurement did not note (answer times, power, clocks, KV capacity) is made up from these.
 """
@@ -15,7 +15,7 @@ from blackwell.bench.fingerprint import Unknown, made
 from blackwell.sweep.points import Key
 
 DATA = paths.ROOT / "docs/data"
-ROWS = json.loads((DATA / "h200-0.5.9.json").read_text(encoding="utf-8"))
+ROWS = json.loads((DATA / "h200-0.5.9-all-tiers.json").read_text(encoding="utf-8"))
 OTHER_ROWS = json.loads((DATA / "h200-0.5.9-short-windows.json").read_text(encoding="utf-8"))
 """The same comparison on another machine of that kind."""
 REPEATS, CONTEXT, NEW_TOKENS = 3, 256, 128
