@@ -5,7 +5,6 @@ A wave is the prefill of all clients' prompts and then one decode round after an
 
 import statistics
 from collections.abc import Mapping
-from pathlib import Path
 
 import profiles
 import scenarios
@@ -33,7 +32,7 @@ def waves(place: Place, trees: Mapping[str, str]) -> dict:
     base, plain = _servers(place, trees)
     with side_by_side(base, plain):
         plain.change(speculative_force_steps=0)
-        return {"waves": {str(level): _level(place, {"base": base, "plain": plain}, level) for level in LEVELS}}
+        return {"waves": {str(level): at_level(place, {"base": base, "plain": plain}, level) for level in LEVELS}}
 
 
 def _servers(place: Place, trees: Mapping[str, str]) -> tuple[Server, Server]:
@@ -50,7 +49,8 @@ def _servers(place: Place, trees: Mapping[str, str]) -> tuple[Server, Server]:
     )
 
 
-def _level(place: Place, servers: Mapping[str, Server], level: int) -> dict:
+def at_level(place: Place, servers: Mapping[str, Server], level: int) -> dict:
+    """The same of one level, by server."""
     found = {name: {"seconds": [], "prefill": [], "decode": []} for name in servers}
     for server in servers.values():
         _wave(server, level)

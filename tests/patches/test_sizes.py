@@ -52,28 +52,29 @@ class Sizes(unittest.TestCase):
         self.assertIsNone(SpecTiers.of(made))
 
 
-def options(algorithm: str | None, sizes: list[int] | None = None) -> ServerArgs:
-    """The fields of a server's options that give the sizes of its CUDA graphs, which are ``sizes`` if they were given."""
+NEVER, SPECULATING = [1, 2, 4, 8, 12], [1, 2, 3, 4, 5, 6, 7, 8, 10, 12]
+"""Sizes of CUDA graphs up to 12 requests of a server that does not speculate and of one that does."""
+
+
+def options(sizes: list[int]) -> ServerArgs:
+    """The options of a server that speculates, as far as they give the sizes of its CUDA graphs."""
     made = object.__new__(ServerArgs)  # Its own checks want a model.
-    made.speculative_algorithm, made.disable_cuda_graph_padding, made.cuda_graph_max_bs = algorithm, False, 64
-    made.cuda_graph_bs = made._generate_cuda_graph_batch_sizes() if sizes is None else sizes
+    made.speculative_algorithm, made.disable_cuda_graph_padding, made.cuda_graph_max_bs = "EAGLE3", False, 12
+    made.cuda_graph_bs = sizes
     return made
 
 
 class GraphSizes(unittest.TestCase):
     def test_plain_rounds_have_those_of_a_server_that_does_not_speculate(self):
-        speculating, never = options("EAGLE3"), options(None)
-        self.assertNotEqual(speculating.cuda_graph_bs, never.cuda_graph_bs)
-        self.assertEqual(plain_graph_sizes(speculating), never.cuda_graph_bs)
+        speculating = options(SPECULATING)
+        self.assertEqual(plain_graph_sizes(speculating), NEVER)
         self.assertEqual(speculating.speculative_algorithm, "EAGLE3")
 
     def test_the_size_of_the_request_pool_makes_no_difference(self):
-        speculating = options("EAGLE3")
-        speculating.cuda_graph_bs += [50]
-        self.assertEqual(plain_graph_sizes(speculating), options(None).cuda_graph_bs)
+        self.assertEqual(plain_graph_sizes(options([*SPECULATING, 11])), NEVER)
 
     def test_those_that_were_given_stay(self):
-        self.assertEqual(plain_graph_sizes(options("EAGLE3", [1, 2, 3])), [1, 2, 3])
+        self.assertEqual(plain_graph_sizes(options([1, 2, 3])), [1, 2, 3])
 
 
 if __name__ == "__main__":

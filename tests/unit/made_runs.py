@@ -1,4 +1,4 @@
-"""Made-up run directories whose speeds, batches and acceptance are those of an H200 (docs/data/h200-0.5.9-all-tiers.json).
+"""Made-up run directories with the speeds, batches and acceptance of an H200 (docs/data/h200-0.5.9-all-tiers.json).
 
 What that measurement did not note (answer times, power, clocks, KV capacity) is made up from these.
 """

@@ -137,7 +137,7 @@ def test_the_calibration_has_short_windows(gpu):
 
 
 def test_the_estimate_of_a_whole_run_counts_a_warm_up_once(gpu):
-    plan = gpu.speed_plan.Plan(arms=("full", "plain", "dynamic"), levels=(1,), repeats=1, window_s=6.0, window_lives=1.0)
+    plan = gpu.speed_plan.Plan(arms=("full", "plain", "dynamic"), levels=(1,), repeats=1, window_s=6.0)
     life = plan.guess("full", 1)
     calibrating = 2 * (gpu.speed_plan.WARM_UP.seconds + 0.5 + life) + 2 * (0.5 + life * (1 + round(2 / life)))
     points = gpu.speed_plan.WARM_UP.seconds + 0.5 + life + 3 * (0.5 + life * (1 + round(6 / life)))

@@ -39,11 +39,11 @@ def host(monkeypatch):
     asked = []
 
     def answered(found):
-        def call_packed(connection, of, archive, verb, *, seconds, run):
-            asked.append((of.name, verb, run))
+        def call_packed(_connection, of, _archive, verb, **arguments):
+            asked.append((of.name, verb, arguments["run"]))
             if isinstance(found, Exception):
                 raise found
-            return {"run": run, "differences": found}
+            return {"differences": found}
 
         monkeypatch.setattr(remote, "call_packed", call_packed)
         return asked
