@@ -79,15 +79,25 @@ def test_a_policy_that_holds_is_written_and_deployed(tuning):
     assert "remark" not in run.output
 
 
-def test_a_server_that_has_a_policy_takes_another_while_it_runs(tuning):
+@pytest.mark.parametrize(
+    ("tiers", "restarts"),
+    [
+        # Beyond the largest batch of the sweep, so that this is not the policy that is deployed.
+        pytest.param([{"max_batch": 6, "steps": "full"}, {"steps": 0}], False, id="by load"),
+        pytest.param([{"steps": 0}], False, id="never"),
+        # The sweep has no arm with one step, so that the server was not started for that.
+        pytest.param([{"max_batch": 4, "steps": 1}, {"steps": 0}], True, id="other steps"),
+    ],
+)
+def test_a_server_that_has_a_policy_takes_another_while_it_runs_if_it_can(tuning, tiers, restarts):
     target, file = tuning.target, tuning.home / "policy.json"
     pid = target.ready["pid"]
-    never_pays = {"version": 1, "tiers": [{"steps": 0}]}
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"policy": never_pays}))
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"policy": {"version": 1, "tiers": tiers}}))
+    assert not tuning.in_force()
     run = target.fab("tune.apply")
     assert run.returncode == 0, run.output
-    assert "PLAY RECAP" not in run.output
-    assert target.ready["pid"] == pid
+    assert ("does not take 1 step while it runs; deploying it: " in run.output) == restarts, run.output
+    assert (target.ready["pid"] != pid) == restarts
     assert tuning.in_force()
     run = target.verify("-k", "speculation_is_accepted or follows_the_load")
     assert run.returncode == 0, run.output
