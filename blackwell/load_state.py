@@ -14,12 +14,14 @@ class LoadState:
     """The policy in force, and where the server is in it.
 
     ``policy``: tiers, margin in requests and dwell in decode rounds, as load_policy.resolved returns them. ``steps``:
-    draft steps of the round now. ``forced``: draft steps that somebody has set whatever the load, None if nobody has.
-    ``rounds``: decode rounds by draft steps, and ``switches`` between tiers, since the server was started.
+    draft steps of the round now. ``prepared``: the numbers of them that the server was started for, none other can be.
+    ``forced``: draft steps that somebody has set whatever the load, None if nobody has. ``rounds``: decode rounds by
+    draft steps, and ``switches`` between tiers, since the server was started.
     """
 
     policy: dict
     steps: int
+    prepared: tuple[int, ...]
     forced: int | None
     switches: int
     rounds: dict
@@ -33,6 +35,7 @@ def parse(information: Mapping) -> LoadState | None:
         return LoadState(
             policy={name: found[name] for name in ("tiers", "margin", "dwell")},
             steps=found["steps"],
+            prepared=tuple(found["captured_steps"]),
             forced=found["forced_steps"],
             switches=found["switches"],
             rounds=found["rounds"],

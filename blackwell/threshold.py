@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fabric import Connection
 
-from blackwell import inventory, load_control, load_state, remote, speculation_file, speculation_setting
+from blackwell import inventory, load_control, load_policy, load_state, remote, speculation_file, speculation_setting
 from blackwell.host_errors import HostError
 from blackwell.inventory import Host, Inventory
 from blackwell.speculation_setting import Setting
@@ -80,13 +80,29 @@ def check_inventory(host: Host, known: Inventory, setting: Setting) -> None:
 def check_server(host: Host, setting: Setting, reported: Mapping) -> None:
     """Raises HostError if the server cannot take a setting while it runs, by the body of its /server_info."""
     load_control.check_able(host, reported)
-    if load_state.parse(reported) is None and setting.asked:
-        raise HostError(
-            f"{host.name}: the server was started without a threshold and a policy, so it takes none while it runs: "
-            "write it into the inventory with --inventory-only, and deploy"
-        )
     steps, most = reported.get("speculative_num_steps"), reported.get("max_running_requests")
     _refuse(host, speculation_setting.problems(setting, steps, most))
+    if why := deployed_only(setting, reported):
+        raise HostError(f"{host.name}: {why}: write it into the inventory with --inventory-only, and deploy")
+
+
+def deployed_only(setting: Setting, reported: Mapping) -> str:
+    """Why only a deployment brings a server a setting that is right for it: a sentence without a full stop.
+
+    Empty if the server takes it while it runs. ``reported``: the body of its /server_info.
+    """
+    state = load_state.parse(reported)
+    if state is None:
+        without = "the server was started without a threshold and a policy, so it takes none while it runs"
+        return without if setting.asked else ""
+    tiers = speculation_setting.resolved(setting, reported.get("speculative_num_steps") or 0)["tiers"]
+    missing = [tier["steps"] for tier in tiers if tier["steps"] not in state.prepared]
+    if not missing:
+        return ""
+    known = " and ".join(map(load_policy.counted, state.prepared))
+    return (
+        f"the server was started for {known} only, so it does not take {load_policy.counted(missing[0])} while it runs"
+    )
 
 
 def _refuse(host: Host, problems: Sequence[str]) -> None:

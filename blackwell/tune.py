@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fabric import Connection
 
-from blackwell import load_state, remote, speculation_file, speculation_setting, sweep_package, threshold
+from blackwell import load_control, load_state, remote, speculation_file, speculation_setting, sweep_package, threshold
 from blackwell.bench.errors import BenchError
 from blackwell.bench_control import results
 from blackwell.host_errors import HostError
@@ -100,6 +100,7 @@ def check(connection: Connection, host: Host, known: Inventory, setting: Setting
     speculation_file.check(known, host.name, setting, force=force)
     threshold.check_inventory(host, known, setting)
     reported = threshold.look(connection, host)
+    load_control.check_able(host, reported)
     steps, most = reported.get("speculative_num_steps"), reported.get("max_running_requests")
     if problems := speculation_setting.problems(setting, steps, most):
         raise HostError(f"{host.name}: {'; '.join(problems)}")
@@ -113,11 +114,7 @@ def apply(connection: Connection, host: Host, known: Inventory, found: Measured,
     inventory does not take it, or if the server refuses it.
     """
     before = check(connection, host, known, found.setting, force=force)
-    try:
-        threshold.check_server(host, found.setting, before)
-        why = ""
-    except HostError as error:
-        why = str(error)
+    why = threshold.deployed_only(found.setting, before)
     with speculation_file.written(known, host.name, found.setting, found.origin(host.name), force=force) as file:
         after = None if why else threshold.send(connection, host, found.setting, before)
         if after is not None:

@@ -46,7 +46,7 @@ def _apply(c: Context, inventory: str, run: str, *, force: bool, dry_run: bool) 
     print(tune_screen.done(host.name, done), flush=True)
     if done.after is not None:
         return 0
-    say(f"{done.why}; deploying it: {playbooks.deploy(host)}")
+    say(f"{host.name}: {done.why}; deploying it: {playbooks.deploy(host)}")
     code = playbooks.run(playbooks.deployment(host))
     if code:
         raise HostError(

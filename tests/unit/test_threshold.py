@@ -194,6 +194,22 @@ def test_always_is_no_change_for_a_server_without_a_policy(without):
     assert read(without).setting == Setting()
 
 
+@pytest.mark.parametrize(
+    ("tiers", "why"),
+    [
+        ([{"max_batch": 6, "steps": "full"}, {"steps": 0}], ""),
+        ([{"steps": 3}], ""),
+        (
+            [{"max_batch": 6, "steps": 2}, {"max_batch": 9, "steps": 1}, {"steps": 0}],
+            "the server was started for 3 steps and plain only, so it does not take 2 steps while it runs",
+        ),
+    ],
+)
+def test_draft_steps_that_a_server_was_not_started_for(policy, tiers, why):
+    setting = Setting(policy={"version": 1, "tiers": tiers})
+    assert threshold.deployed_only(setting, live_host.started(policy, 8).information()) == why
+
+
 def test_what_the_inventory_says_is_shown_of_a_host_that_is_down(live):
     (live.inventory / ".known_hosts").unlink()
     done = live.fab("threshold")
