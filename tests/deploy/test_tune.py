@@ -77,6 +77,8 @@ def test_a_policy_that_holds_is_written_and_deployed(tuning):
     assert run.returncode == 0, run.output
     assert f"measured by run {tuning.home.name}, for what has the fingerprint " in run.output
     assert "remark" not in run.output
+    run = target.fab("doctor")
+    assert f"the policy was measured by run {tuning.home.name}, on what runs now" in run.output
 
 
 @pytest.mark.parametrize(
