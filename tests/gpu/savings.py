@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import scenarios
-from scenarios import Place
+from scenarios import Place, Sizes
 from server import Server, side_by_side
 from speed_plan import WARM_UP, Plan
 from speed_run import asked
@@ -49,8 +49,7 @@ ARMS: Mapping[str, Arm] = {
 LEVELS = (1, 10, 100)
 MOST_REQUESTS = 128
 KV_TOKENS = 65536
-"""Both for the largest of the levels. Two servers that start at once share a card, so that the KV cache is given in
-tokens."""
+"""Both for the largest of the levels."""
 
 PLAN = Plan(tuple(ARMS), LEVELS, repeats=3, window_s=2.0, window_lives=1.0)
 
@@ -77,19 +76,11 @@ def savings(place: Place, trees: Mapping[str, str]) -> dict:
 
 
 def _servers(place: Place, trees: Mapping[str, str], steer: Path) -> tuple[Server, Server]:
-    never = (
-        *scenarios.dense_options(place.models, memory="0.8", draft=False),
-        *("--max-total-tokens", str(KV_TOKENS), "--sleep-on-idle"),
-    )
     # Each arm forces its own tier: the policy only has them captured.
     policy = ("--speculative-load-policy", scenarios.policy(8, 16))
-    speculating = (*never, *scenarios.dense_speculation(place.models), *policy)
     probed = {**scenarios.SIMULATED, **scenarios.probed(place, steer, trees["patched"])}
-    shared = {"most_requests": MOST_REQUESTS, "tp": place.tp}
-    return (
-        Server(place.out / "savings-base.log", place.port, never, {"PYTHONPATH": trees["stock"]}, **shared),
-        Server(place.out / "savings-patched.log", place.port + 100, speculating, probed, **shared),
-    )
+    sizes = Sizes(MOST_REQUESTS, KV_TOKENS)
+    return scenarios.never_and_speculating(place, "savings", trees["stock"], sizes, policy=policy, environment=probed)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from clients import prompts, together
 from models import STANDIN
@@ -227,6 +228,35 @@ def dense_options(models: Path, memory: str = "0.5", *, draft: bool = True) -> t
         *RANDOM_WEIGHTS,
         *("--model-path", str(models / "dense"), "--attention-backend", "triton", "--mem-fraction-static", memory),
         *(dense_speculation(models) if draft else ()),
+    )
+
+
+class Sizes(NamedTuple):
+    """How many requests a server decodes at once, and the tokens of its KV cache.
+
+    Servers that start at once share a card, so that the KV cache is given in tokens.
+    """
+
+    requests: int
+    kv_tokens: int
+
+
+def never_and_speculating(
+    place: Place, name: str, stock: str, sizes: Sizes, *, policy: Sequence[str], environment: Mapping[str, str]
+) -> tuple[Server, Server]:
+    """Two servers of the 8B model: of the package that ``stock`` finds, without a draft, and the patched one.
+
+    ``policy``: options of the patched one; ``environment`` is its too.
+    """
+    never = (
+        *dense_options(place.models, memory="0.8", draft=False),
+        *("--max-total-tokens", str(sizes.kv_tokens), "--sleep-on-idle"),
+    )
+    speculating = (*never, *dense_speculation(place.models), *policy)
+    shared = {"most_requests": sizes.requests, "tp": place.tp}
+    return (
+        Server(place.out / f"{name}-base.log", place.port, never, {"PYTHONPATH": stock}, **shared),
+        Server(place.out / f"{name}-patched.log", place.port + 100, speculating, environment, **shared),
     )
 
 

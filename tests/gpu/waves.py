@@ -10,7 +10,7 @@ import profiles
 import scenarios
 from clients import prompts, together
 from models import DENSE_LAYERS
-from scenarios import Place
+from scenarios import Place, Sizes
 from server import Server, side_by_side
 from speed_plan import KV_TOKENS, LEVELS, MOST_REQUESTS
 
@@ -29,24 +29,14 @@ def waves(place: Place, trees: Mapping[str, str]) -> dict:
     ``seconds`` of a wave that is not profiled, and for each part of those that are, ``prefill`` and ``decode``, what
     `profiles.summary` tells.
     """
-    base, plain = _servers(place, trees)
+    threshold = ("--speculative-disable-batch-threshold", str(scenarios.THRESHOLD))
+    sizes = Sizes(MOST_REQUESTS, KV_TOKENS)
+    base, plain = scenarios.never_and_speculating(
+        place, "waves", trees["stock"], sizes, policy=threshold, environment=scenarios.SIMULATED
+    )
     with side_by_side(base, plain):
         plain.change(speculative_force_steps=0)
         return {"waves": {str(level): at_level(place, {"base": base, "plain": plain}, level) for level in LEVELS}}
-
-
-def _servers(place: Place, trees: Mapping[str, str]) -> tuple[Server, Server]:
-    never = (
-        *scenarios.dense_options(place.models, memory="0.8", draft=False),
-        *("--max-total-tokens", str(KV_TOKENS), "--sleep-on-idle"),
-    )
-    threshold = ("--speculative-disable-batch-threshold", str(scenarios.THRESHOLD))
-    speculating = (*never, *scenarios.dense_speculation(place.models), *threshold)
-    shared = {"most_requests": MOST_REQUESTS, "tp": place.tp}
-    return (
-        Server(place.out / "waves-base.log", place.port, never, {"PYTHONPATH": trees["stock"]}, **shared),
-        Server(place.out / "waves-plain.log", place.port + 100, speculating, scenarios.SIMULATED, **shared),
-    )
 
 
 def at_level(place: Place, servers: Mapping[str, Server], level: int) -> dict:
