@@ -242,8 +242,8 @@ def doctor(c: Context, inventory: str = "", *, json: bool = False) -> int:
             clock = doctors.clock(sent, there, time.time())
             seconds, entries = doctors.ANSWER_SECONDS, doctors.JOURNAL_ENTRIES
             seen = remote.call(connection, host, "doctor", seconds=seconds, warnings=entries)
-            found = doctors.findings(doctors.parse(host, known, connection.user, seen, clock))
-            found = doctors.worst_first([*found, *policy_origin.findings(connection, host, known)])
+            look = doctors.parse(host, known, connection.user, seen, clock)
+            found = doctors.findings(look, policy_origin.findings(connection, host, known))
     except HostError as error:
         if not json:
             raise

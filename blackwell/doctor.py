@@ -71,13 +71,9 @@ def parse(host: Host, known: Inventory, user: str, found: Mapping, clock: Clock)
     )
 
 
-def findings(look: Look) -> list[Finding]:
-    """All findings, problems first; each check is a function of this module."""
-    return worst_first(finding for check in _CHECKS for finding in check(look))
-
-
-def worst_first(found: Iterable[Finding]) -> list[Finding]:
-    """Problems, then warnings, then what is well, each as they come."""
+def findings(look: Look, more: Iterable[Finding] = ()) -> list[Finding]:
+    """All findings, and ``more`` that took another look, problems first; each check is a function of this module."""
+    found = [*(finding for check in _CHECKS for finding in check(look)), *more]
     return sorted(found, key=lambda finding: LEVELS.index(finding.level))
 
 

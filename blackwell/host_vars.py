@@ -19,13 +19,19 @@ class _Loader(yaml.SafeLoader):
 _Loader.add_multi_constructor("!", lambda *_: None)
 
 
+def has_files(inventory: Inventory) -> bool:
+    """Whether an inventory was read from a file or a directory; one as ansible's `-i box,` was not."""
+    source = Path(inventory.source)
+    return source.is_absolute() and source.exists()
+
+
 def base(inventory: Inventory) -> Path:
     """The directory in which ``host_vars`` and ``group_vars`` of an inventory lie: the inventory, or beside its file.
 
     Raises HostError if the inventory is none that was read from a file or a directory.
     """
     source = Path(inventory.source)
-    if not source.is_absolute() or not source.exists():
+    if not has_files(inventory):
         raise HostError("there is no inventory that variables could be written beside: name one with --inventory")
     return source if source.is_dir() else source.parent
 

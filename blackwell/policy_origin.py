@@ -1,7 +1,6 @@
 """Whether the policy of a host's inventory is still valid: it was measured on one server, and is void on another."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from fabric import Connection
 
@@ -15,13 +14,20 @@ def run_of(host: Host, known: Inventory) -> str:
 
     Raises HostError if the file that says so cannot be read.
     """
-    # An inventory that is no file, as of ansible's `-i box,`, has no variables beside it.
-    has_files = host.name in known.hosts and Path(known.source).exists()
-    files = host_vars.setting(known, host.name, speculation_file.VARIABLES) if has_files else []
+    is_filed = host.name in known.hosts and host_vars.has_files(known)
+    files = host_vars.setting(known, host.name, speculation_file.VARIABLES) if is_filed else []
     if not files or files[-1].name != speculation_file.NAME:
         return ""
     written = speculation_file.read(files[-1])
     return written.origin.run if written and written.origin and not written.by_hand else ""
+
+
+def differences(connection: Connection, host: Host, run: str) -> list[str]:
+    """In what the server that runs is not the one that a run of its host has measured, sentences.
+
+    Raises RefusedError if the host has no such run or the server does not answer, HostError if it cannot be asked.
+    """
+    return remote.call_packed(connection, host, sweep_package.packed(), "compare", run=run)["differences"]
 
 
 def findings(connection: Connection, host: Host, known: Inventory) -> Iterator[Finding]:
@@ -33,14 +39,12 @@ def findings(connection: Connection, host: Host, known: Inventory) -> Iterator[F
     if not run:
         return
     try:
-        seen = remote.call_packed(
-            connection, host, sweep_package.packed(), "compare", run=run, seconds=remote.ANSWER_SECONDS
-        )
+        changed = differences(connection, host, run)
     except remote.RefusedError as error:
         yield Finding(OK, f"the policy was measured by run {run}; whether on this very server cannot be told: {error}")
         return
-    if seen["differences"]:
-        what = f"the policy is void, run {run} measured it on another server: {'; '.join(seen['differences'])}"
+    if changed:
+        what = f"the policy is void, run {run} measured it on another server: {'; '.join(changed)}"
         yield Finding(WARNING, what, f"fab -H {host.name} tune measures again")
     else:
         yield Finding(OK, f"the policy was measured by run {run}, on what runs now")

@@ -79,11 +79,16 @@ def check_inventory(host: Host, known: Inventory, setting: Setting) -> None:
 
 def check_server(host: Host, setting: Setting, reported: Mapping) -> None:
     """Raises HostError if the server cannot take a setting while it runs, by the body of its /server_info."""
+    check_right(host, setting, reported)
+    if why := deployed_only(setting, reported):
+        raise HostError(f"{host.name}: {why}: write it into the inventory with --inventory-only, and deploy")
+
+
+def check_right(host: Host, setting: Setting, reported: Mapping) -> None:
+    """Raises HostError if a setting is none for the server, deployed anew or not, by the body of its /server_info."""
     load_control.check_able(host, reported)
     steps, most = reported.get("speculative_num_steps"), reported.get("max_running_requests")
     _refuse(host, speculation_setting.problems(setting, steps, most))
-    if why := deployed_only(setting, reported):
-        raise HostError(f"{host.name}: {why}: write it into the inventory with --inventory-only, and deploy")
 
 
 def deployed_only(setting: Setting, reported: Mapping) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fabric import Connection
 
-from blackwell import load_control, load_state, remote, speculation_file, speculation_setting, sweep_package, threshold
+from blackwell import load_state, policy_origin, speculation_file, speculation_setting, threshold
 from blackwell.bench.errors import BenchError
 from blackwell.bench_control import results
 from blackwell.host_errors import HostError
@@ -85,13 +85,10 @@ class Tuned:
 
 def check_valid(connection: Connection, host: Host, found: Measured) -> None:
     """Raises RefusedError, with what changed, if the server that runs is not the one that was measured."""
-    seen = remote.call_packed(
-        connection, host, sweep_package.packed(), "compare", run=found.run.name, seconds=remote.ANSWER_SECONDS
-    )
-    if seen["differences"]:
+    if changed := policy_origin.differences(connection, host, found.run.name):
         raise RefusedError(
             f"{host.name}: refused: run {found.run.name} was measured on another server: "
-            f"{'; '.join(seen['differences'])}; nothing was changed"
+            f"{'; '.join(changed)}; nothing was changed"
         )
 
 
@@ -100,10 +97,7 @@ def check(connection: Connection, host: Host, known: Inventory, setting: Setting
     speculation_file.check(known, host.name, setting, force=force)
     threshold.check_inventory(host, known, setting)
     reported = threshold.look(connection, host)
-    load_control.check_able(host, reported)
-    steps, most = reported.get("speculative_num_steps"), reported.get("max_running_requests")
-    if problems := speculation_setting.problems(setting, steps, most):
-        raise HostError(f"{host.name}: {'; '.join(problems)}")
+    threshold.check_right(host, setting, reported)
     return reported
 
 
