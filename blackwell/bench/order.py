@@ -14,8 +14,8 @@ def interleaved(arms: Sequence[str], levels: Sequence[int], repeats: Sequence[in
     orders = balanced(arms)
     for turn, repeat in enumerate(repeats):
         for number, level in enumerate(levels):
-            # Levels step by one, repeats by two: at one level the order differs from repeat to repeat.
-            for arm in orders[(number + 2 * turn) % len(orders)]:
+            # At one level the order differs from repeat to repeat, with two arms too.
+            for arm in orders[(number + turn) % len(orders)]:
                 yield Name(arm, level, repeat)
 
 

@@ -11,10 +11,13 @@ from fabric import Connection
 from blackwell import paths, remote
 from blackwell.host_errors import HostError
 from blackwell.inventory import Host
-from blackwell.sweep import results, runner_unit
+from blackwell.sweep import deployed, results, runner_unit
 from blackwell.sweep.runs import ROOT, directories
 
 RESULTS = paths.ROOT / "results"
+
+STAYS_THERE = (runner_unit.PROGRAM, deployed.FILE)
+"""Of a run, what only its host needs."""
 
 
 def fetch(connection: Connection, host: Host, run: str, to: Path = RESULTS) -> Path:
@@ -27,7 +30,7 @@ def fetch(connection: Connection, host: Host, run: str, to: Path = RESULTS) -> P
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{run}.", dir=target.parent) as scratch:
             archive = Path(scratch) / "run.tar.gz"
-            words = ["tar", "-C", str(ROOT), f"--exclude={runner_unit.PROGRAM}", "-cz", run]
+            words = ["tar", "-C", str(ROOT), *(f"--exclude={name}" for name in STAYS_THERE), "-cz", run]
             with archive.open("wb") as file:
                 remote.stream(connection, host, words, file.write)
             # GNU tar leaves no member outside the directory, which Python's own learned after 3.11.2 only.

@@ -13,7 +13,12 @@ from . import bench_unit, server_words, systemd, unit_text
 from .systemd import SERVICE
 from .unit_text import Assignment
 
-FILE = "deployed.json"
+FILE = "service.json"
+"""All of it. Drop-ins may hold secrets: it does not leave the host."""
+
+TOLD = "deployed.json"
+"""The command line alone, for a report."""
+
 READY = Path("/run/sglang/ready.json")
 RELEASES = Path("/opt/sglang/releases")
 MICROSECONDS = 1e6
@@ -186,7 +191,8 @@ def _deployment(ready: Path) -> str:
 
 def write(directory: Path, found: Deployed) -> None:
     """Keep, in the directory of a run, what ran when it began or went on; raises BenchError if that cannot be."""
-    durable.replace(directory / FILE, f"{json.dumps(asdict(found), indent=1)}\n".encode())
+    for name, content in ((TOLD, {"argv": found.argv}), (FILE, asdict(found))):
+        durable.replace(directory / name, f"{json.dumps(content, indent=1)}\n".encode())
 
 
 def kept(directory: Path) -> Deployed | None:

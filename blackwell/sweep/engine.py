@@ -33,7 +33,8 @@ WARM_UP_REPEAT = 0
 class Sweep:
     """``store``: the points. ``policies``: what was derived, by settings and context. ``guess``: for estimates.
 
-    ``checks``: of the load by another generator, None for none.
+    ``checks``: of the load by another generator, None for none. ``lives``: seconds of an answer, by place. ``warmed``:
+    the places at which the server that runs has repeated itself.
     """
 
     plan: Plan
@@ -45,6 +46,7 @@ class Sweep:
     checks: Checks | None = None
     policies: dict[tuple[str, int], policy.Derived] = field(default_factory=dict)
     lives: dict[tuple, float] = field(default_factory=dict)
+    warmed: set[tuple] = field(default_factory=set)
     deaths: int = 0
     server: Server | None = None
 
@@ -70,8 +72,13 @@ class Sweep:
             self._check(settings, speculates=speculates)
         finally:
             if self.server:
-                self.server = None
-                self.servers.stop()
+                self._stop()
+
+    def _stop(self) -> None:
+        self.server = None
+        # The next one has compiled nothing yet, and its cache is empty.
+        self.warmed.clear()
+        self.servers.stop()
 
     def _check(self, settings: Settings, *, speculates: bool) -> None:
         """Have one level of the server loaded by another generator too, if that was not done before."""
@@ -144,8 +151,7 @@ class Sweep:
             raise BenchError(
                 f"{key}: {why}; servers ended {self.deaths} times in this sweep, which is enough"
             ) from error
-        self.server = None
-        self.servers.stop()
+        self._stop()
         self.store.add(
             key, {"tok_s": 0.0, "running_batch": 0.0, "marked": f"the server ended: {why}", "began": time.time()}
         )
@@ -154,7 +160,7 @@ class Sweep:
         """Have every arm that is still to be measured at this level repeat itself, before one of them counts."""
         level = [at for at in left if (at.context, at.c) == (key.context, key.c)]
         for at in dict.fromkeys(Key(at.settings, at.context, at.arm, at.c, WARM_UP_REPEAT) for at in level):
-            if place(at) not in self.lives:
+            if place(at) not in self.warmed:
                 self._warm_up(at)
 
     def _warm_up(self, key: Key) -> None:
@@ -163,8 +169,11 @@ class Sweep:
             found = self._under_load(key, load.Length(answers=1))
             speeds.append(window.tokens_per_second(found))
             self.lives[place(key)] = window.life(found.records, self.plan.new_tokens)
-            if len(speeds) > 1 and abs(speeds[-1] - speeds[-2]) <= AGREE * speeds[-2]:
+            agree = len(speeds) > 1 and abs(speeds[-1] - speeds[-2]) <= AGREE * speeds[-2]
+            # What does not count need not repeat itself: such a load takes longest.
+            if agree or points.saturated(key.c, found):
                 break
+        self.warmed.add(place(key))
         self.events.add("warm", point=str(key), arm=key.arm, c=key.c, passes=len(speeds), tok_s=round(speeds[-1], 1))
 
     def _point(self, key: Key) -> None:
@@ -217,6 +226,6 @@ class Sweep:
         missing = estimate.missing(plan, known)
         starts = len(estimate.servers(plan, missing)) - (1 if self.server and missing else 0)
         left = max(0, starts) * self.guess.start_s + estimate.points_seconds(
-            plan, missing, self._life, frozenset(self.lives)
+            plan, missing, self._life, frozenset(self.warmed)
         )
         self.events.add(event, **content, done=len(known), all=len(known) + len(missing), left_s=round(left))

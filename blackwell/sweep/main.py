@@ -60,11 +60,12 @@ def sweep(run: Path, events: Events) -> None:
     if found is None:
         raise BenchError(f"{run} does not say what was deployed when it began")
     events.add("prompts", prompts=wanted.prompts)
-    asked = prompts.asked(wanted, prompts.model(found.argv, found.user, found.group))
+    made = prompts.made(wanted, prompts.model(found.argv, found.user, found.group))
+    prompts.keep(run, made.made_of)
     with store.writing(run) as writer:
         kept = writer.open(runs.POINTS, Key, begun.fingerprint)
         host = Host(found, [arms.steps(arm) for arm in wanted.speculative])
-        done = Sweep(wanted, kept, host, asked, events, begun.guess, Checks(run, asked))
+        done = Sweep(wanted, kept, host, made.asked, events, begun.guess, Checks(run, made.asked))
         try:
             done.run()
         finally:

@@ -1,17 +1,19 @@
 """What the clients of a sweep ask for."""
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from blackwell.bench import dialogues, tokenizing, vocabulary
+from blackwell.bench import dialogues, durable, tokenizing, vocabulary
 from blackwell.bench.contexts import Contexts
 from blackwell.bench.errors import BenchError
 from blackwell.bench.workload import Request, Workload
 
 from .plan import Plan
 
+FILE = "prompts.json"
 RANDOM = "random"
 
 Asked = Callable[[int, int, int, int], Iterator[Request]]
@@ -20,9 +22,10 @@ Asked = Callable[[int, int, int, int], Iterator[Request]]
 
 @dataclass(frozen=True)
 class Model:
-    """Where the model is, who may read it, and whether it brings code of its own."""
+    """Where the model is and its tokenizer, who may read them, and whether they bring code of their own."""
 
     path: Path
+    tokenizer: Path
     user: str | None = None
     group: str | None = None
     trust_remote_code: bool = False
@@ -35,7 +38,7 @@ def model(argv: Sequence[str], user: str | None, group: str | None) -> Model:
     if not path:
         raise BenchError("the command line of sglang.service names no model (--model-path)")
     tokenizer = after.get("--tokenizer-path") or path
-    return Model(Path(tokenizer), user, group, "--trust-remote-code" in argv)
+    return Model(Path(path), Path(tokenizer), user, group, "--trust-remote-code" in argv)
 
 
 def described(plan: Plan) -> dict[str, object]:
@@ -46,18 +49,49 @@ def described(plan: Plan) -> dict[str, object]:
     return told
 
 
-def asked(plan: Plan, of: Model) -> Asked:
+@dataclass(frozen=True)
+class Prompts:
+    """``asked``: the requests. ``made_of``: what they were made of beyond what a plan asks for."""
+
+    asked: Asked
+    made_of: Mapping[str, object]
+
+
+def made(plan: Plan, of: Model) -> Prompts:
     """The requests of a plan; raises BenchError if the tokenizer cannot make them, or a context is too small."""
     streams: dict[int, Workload | Contexts]
     if plan.prompts == RANDOM:
         streams = {context: vocabulary.workload(of.path, context, plan.new_tokens) for context in plan.contexts}
+        made_of: Mapping[str, object] = {"vocabulary": vocabulary.size(of.path)}
     else:
         tokenized = tokenizing.tokenized(
-            of.path, plan.prompts, user=of.user, group=of.group, trust_remote_code=of.trust_remote_code
+            of.tokenizer, plan.prompts, user=of.user, group=of.group, trust_remote_code=of.trust_remote_code
         )
         streams = {context: Contexts(tokenized, context, plan.new_tokens) for context in plan.contexts}
+        made_of = tokenized.described
 
     def requests(context: int, clients: int, repeat: int, client: int) -> Iterator[Request]:
         return streams[context].stream(clients, repeat, client)
 
-    return requests
+    return Prompts(requests, made_of)
+
+
+def keep(directory: Path, made_of: Mapping[str, object]) -> None:
+    """Write what the prompts of a run are made of, the first time; raises BenchError if they were others before.
+
+    Their source files are those of this host's Python, which an upgrade of it changes in the middle of a run.
+    """
+    file = directory / FILE
+    text = json.dumps(made_of, indent=1, sort_keys=True)
+    try:
+        before = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        durable.replace(file, f"{text}\n".encode())
+        return
+    except OSError as error:
+        raise BenchError(f"{file} cannot be read: {error.strerror}") from error
+    if before.strip() != text:
+        raise BenchError(
+            f"{file} names other prompts than are made now: Python on this host or its files are others "
+            "since the run began; begin a new one (--new)"
+        )

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
+from blackwell.bench import pairs
 from blackwell.bench.length import Length, whole_answers
 from blackwell.bench.order import interleaved
 from blackwell.bench.points import ARMS, DYNAMIC, Name
@@ -20,6 +22,13 @@ CALIBRATING = ("full", "plain")
 
 CALIBRATING_WINDOW_S, CALIBRATING_LIVES = 2.0, 1.0
 """The longest of the shortest windows of the calibration: it only has to tell between which levels the arms cross."""
+
+MORE_REPEATS = 4
+"""Further repeats of a level that the first ones leave in doubt. One window of 2 s at 70 clients was seen to give 7700
+tokens/s and the next 9900, for the same arm: of three repeats two may be such."""
+
+DOUBTED = 2
+"""A guess: levels in doubt, before anything was measured."""
 
 LEVELS = (1, 2, 5, 10, 30, 70, 100, 250)
 PHASES = tuple(Phase(clients, 4.0) for clients in (1, 120) * 3)
@@ -56,6 +65,14 @@ class Plan:
     def calibration(self) -> list[Name]:
         """The points that give the threshold of the dynamic arm, in order; they are not among `points`."""
         return list(interleaved(CALIBRATING, self.levels, self._repeats)) if DYNAMIC in self.arms else []
+
+    def in_doubt(self, rows: Iterable[Mapping]) -> list[Name]:
+        """Further points of the calibration, in order, by the rows of its first ones."""
+        return self.more(doubted([row for row in rows if row["repeat"] <= self.repeats]))
+
+    def more(self, levels: Sequence[int]) -> list[Name]:
+        """Further repeats of the calibration at these levels, in order."""
+        return list(interleaved(CALIBRATING, levels, range(self.repeats + 1, self.repeats + MORE_REPEATS + 1)))
 
     def points(self) -> list[Name]:
         """All points that are compared, in order."""
@@ -97,9 +114,23 @@ class Plan:
         return self.workload.new_tokens * (0.006 + 0.0001 * level)
 
 
+def doubted(rows: Iterable[Mapping]) -> list[int]:
+    """Levels whose repeats do not agree which arm of the calibration is faster, and the two of each crossing.
+
+    Between those two the threshold is drawn as a straight line, so that what each of them is off by moves it.
+    """
+    gains = pairs.gains(rows, *CALIBRATING)
+    wins = {level: {gain > 0 for gain in found} for level, found in gains.items()}
+    split = {level for level, won in wins.items() if len(won) > 1}
+    crossing = {level for two in pairwise(wins) if len(wins[two[0]] | wins[two[1]]) > 1 for level in two}
+    return sorted(split | crossing)
+
+
 def all_seconds(plan: Plan) -> float:
     """A guess of the seconds that calibration and points take, before anything was measured."""
     calibrating = plan.calibration()
+    if calibrating:
+        calibrating += plan.more(plan.levels[-DOUBTED:])
     warmed = {(name.arm, name.c): plan.guess(name.arm, name.c) for name in calibrating}
     first = seconds(plan.of_calibration(), calibrating, plan.guess, {})
     return first + seconds(plan, plan.points(), plan.guess, warmed)

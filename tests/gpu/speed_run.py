@@ -56,9 +56,14 @@ class Run:
     def points(self) -> None:
         """Measure every point that is missing; raises OutOfTimeError before one that does not fit into the budget."""
         if DYNAMIC in self.plan.arms:
-            self._stage(self.plan.of_calibration(), self.plan.calibration(), self.kept.calibration)
+            self._calibrate()
             self._find_threshold()
         self._stage(self.plan, self.plan.points(), self.kept.compared)
+
+    def _calibrate(self) -> None:
+        plan, kept = self.plan.of_calibration(), self.kept.calibration
+        self._stage(plan, plan.calibration(), kept)
+        self._stage(plan, plan.in_doubt(kept.rows), kept)
 
     def _find_threshold(self) -> None:
         self.threshold = crossover.threshold(self.kept.calibration.rows)

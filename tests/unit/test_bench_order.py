@@ -32,11 +32,11 @@ def test_every_point_once_and_level_by_level():
     assert [name.c for name in names[:56]] == [level for level in LEVELS for _ in ARMS]
 
 
-@pytest.mark.parametrize("arms", [ARMS[:6], ARMS])
+@pytest.mark.parametrize("arms", [ARMS[:count] for count in range(2, 8)])
 def test_at_one_level_neither_the_first_arm_nor_what_follows_what_stays_the_same(arms):
     names = list(interleaved(arms, LEVELS, (1, 2, 3)))
     for level in LEVELS:
         orders = [[name.arm for name in names if (name.c, name.repeat) == (level, repeat)] for repeat in (1, 2, 3)]
-        assert len({order[0] for order in orders}) == 3
+        assert len({order[0] for order in orders}) == min(3, len(arms))
         after = [dict(itertools.pairwise(order)) for order in orders]
         assert all(len({follower.get(arm) for follower in after}) > 1 for arm in arms)

@@ -136,10 +136,48 @@ def test_the_calibration_has_short_windows(gpu):
     assert short.of_calibration() == short
 
 
+def calibrated(gains):
+    """Rows of the calibration: by level, how many times as fast ``full`` was, repeat by repeat."""
+    return [
+        {"arm": arm, "c": level, "repeat": repeat, "tok_s": speed, "marked": None}
+        for level, ratios in gains.items()
+        for repeat, ratio in enumerate(ratios, 1)
+        for arm, speed in (("full", 100.0 * ratio), ("plain", 100.0))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gains", "levels"),
+    [
+        pytest.param({1: [2, 2, 2], 10: [1.1, 1.1, 1.1]}, [], id="wins everywhere"),
+        pytest.param({1: [2, 2, 2], 10: [1.2, 1.1, 1.3], 30: [0.8, 0.9, 0.7], 70: [0.5] * 3}, [10, 30], id="crosses"),
+        pytest.param({1: [2, 2, 2], 10: [1.1] * 3, 30: [1.1, 0.9, 1.2], 70: [0.5] * 3}, [10, 30, 70], id="split"),
+        pytest.param({1: [2, 0.9, 2]}, [1], id="alone"),
+        # A tie is no win.
+        pytest.param({1: [2, 2, 2], 10: [1, 1, 1]}, [1, 10], id="tie"),
+        pytest.param({}, [], id="nothing counts"),
+    ],
+)
+def test_levels_that_the_calibration_leaves_in_doubt_are_measured_again(gpu, gains, levels):
+    plan = gpu.speed_plan.Plan()
+    names = plan.in_doubt(calibrated(gains))
+    assert len(names) == len(set(names)) == 2 * len(levels) * gpu.speed_plan.MORE_REPEATS
+    assert sorted({name.c for name in names}) == levels
+    assert {name.repeat for name in names} == ({4, 5, 6, 7} if levels else set())
+
+
+def test_what_is_measured_again_leaves_nothing_else_in_doubt(gpu):
+    plan = gpu.speed_plan.Plan()
+    rows = calibrated({10: [1.2] * 3, 30: [0.8] * 3, 70: [0.5] * 3})
+    more = [row for row in calibrated({70: [1.5] * 7}) if row["repeat"] > 3]
+    assert plan.in_doubt([*rows, *more]) == plan.in_doubt(rows)
+
+
 def test_the_estimate_of_a_whole_run_counts_a_warm_up_once(gpu):
     plan = gpu.speed_plan.Plan(arms=("full", "plain", "dynamic"), levels=(1,), repeats=1, window_s=6.0)
     life = plan.guess("full", 1)
     calibrating = 2 * (gpu.speed_plan.WARM_UP.seconds + 0.5 + life) + 2 * (0.5 + life * (1 + round(2 / life)))
+    calibrating += 4 * 2 * (0.5 + life * (1 + round(2 / life)))
     points = gpu.speed_plan.WARM_UP.seconds + 0.5 + life + 3 * (0.5 + life * (1 + round(6 / life)))
     assert gpu.speed_plan.all_seconds(plan) == pytest.approx(calibrating + points)
 
@@ -408,6 +446,18 @@ def test_a_setting_that_is_not_in_force_ends_the_run(gpu, runs):
             it.run.points()
 
 
+def test_a_crossing_is_measured_again_before_it_counts(runs):
+    it = runs(arms=("full", "plain", "dynamic"), repeats=1)
+    for level, full in ((1, 400.0), (4, 100.0)):
+        for arm, speed in (("full", full), ("plain", 200.0)):
+            it.run.kept.calibration.add(Name(arm, level, 1), MEASURED, Origin())
+            it.run.kept.calibration.rows[-1] |= {"tok_s": speed, "marked": None}
+    it.run.points()
+    repeats = [(name.c, name.arm, name.repeat) for name in map(points.name, it.run.kept.calibration.rows)]
+    assert sorted(repeats) == sorted(itertools.product((1, 4), ("full", "plain"), range(1, 6)))
+    assert {row["repeat"] for row in it.run.kept.compared.rows} == {1}
+
+
 def test_a_killed_calibration_goes_on(runs):
     it = runs(arms=("full", "plain", "dynamic"), repeats=1, levels=(1,), until=0.0)
     row = points.row(Name("full", 1, 1), MEASURED, Origin())
@@ -420,12 +470,14 @@ def test_a_killed_calibration_goes_on(runs):
 
 def test_the_threshold_of_the_calibration_is_set_and_the_step_load_has_no_hysteresis_once(runs):
     it = runs(arms=("full", "plain", "dynamic"), repeats=1)
-    for level, full in ((1, 400.0), (4, 100.0)):
+    # With the repeats of both levels of the crossing.
+    for repeat, (level, full) in itertools.product(range(1, 6), ((1, 400.0), (4, 100.0))):
         for arm, speed in (("full", full), ("plain", 200.0)):
-            it.run.kept.calibration.add(Name(arm, level, 1), MEASURED, Origin())
+            it.run.kept.calibration.add(Name(arm, level, repeat), MEASURED, Origin())
             it.run.kept.calibration.rows[-1] |= {"tok_s": speed, "marked": None}
     it.run.points()
     assert it.run.threshold == 1
+    assert len(it.run.kept.calibration.rows) == 20
     released = {"speculative_force_steps": None}
     assert released | {"speculative_disable_batch_threshold": 1} in it.patched.changes
     it.run.step_load()

@@ -33,20 +33,25 @@ def test_what_is_kept_is_what_was_written(tmp_path):
     assert deployments.kept(tmp_path) == found
 
 
+def test_what_may_leave_the_host_is_the_command_line_alone(tmp_path):
+    deployments.write(tmp_path, deployed(drop_ins={"/x/a.conf": "[Service]\nEnvironment=API_KEY=secret\n"}))
+    assert json.loads((tmp_path / deployments.TOLD).read_text()) == {"argv": list(deployed().argv)}
+
+
 def test_nothing_is_kept_in_a_directory_without_the_file(tmp_path):
     assert deployments.kept(tmp_path) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"argv": 1}'])
 def test_a_file_that_says_something_else_is_named(tmp_path, text):
-    (tmp_path / "deployed.json").write_text(text)
-    with pytest.raises(BenchError, match=r"deployed\.json does not say what was deployed"):
+    (tmp_path / deployments.FILE).write_text(text)
+    with pytest.raises(BenchError, match=r"service\.json does not say what was deployed"):
         deployments.kept(tmp_path)
 
 
 def test_of_another_field_too(tmp_path):
     deployments.write(tmp_path, deployed())
-    file = tmp_path / "deployed.json"
+    file = tmp_path / deployments.FILE
     file.write_text(json.dumps(json.loads(file.read_text()) | {"colour": "blue"}))
     with pytest.raises(BenchError, match="colour"):
         deployments.kept(tmp_path)

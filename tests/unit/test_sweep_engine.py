@@ -133,6 +133,15 @@ def test_a_server_that_ends_costs_a_point_and_not_the_sweep(tmp_path):
     assert [event["reason"] for event in swept.events if event["event"] == "died"] == ["it was killed"]
 
 
+def test_a_server_that_was_started_again_is_warmed_again(tmp_path):
+    swept = Swept(tmp_path, plan(("full", "plain"), levels=(2,), repeats=4), dies={1: 60})
+    swept.run()
+    told = [(event["event"], event.get("arm")) for event in swept.events if event["event"] in ("warm", "started")]
+    again = told.index(("started", None), 1)
+    assert told[:again] == [("started", None), ("warm", "full"), ("warm", "plain")]
+    assert sorted(told[again + 1 :]) == [("warm", "full"), ("warm", "plain")]
+
+
 def test_a_server_that_always_ends_fails_the_sweep(tmp_path):
     swept = Swept(tmp_path, plan(("full", "plain"), levels=(1, 2, 3)), lose_from=1)
     with pytest.raises(BenchError, match=f"servers ended {engine.MOST_DEATHS + 1} times in this sweep"):
@@ -158,6 +167,14 @@ def test_points_that_do_not_count_give_no_policy_and_no_error(tmp_path):
         "full and plain cannot be compared: at 16 clients no point of full and none of plain counts" in event["reason"]
     )
     assert swept.sweep.policies == {}
+
+
+def test_a_level_that_will_not_count_is_warmed_once(tmp_path):
+    swept = Swept(tmp_path, plan(("full", "plain"), levels=(2, 16)), most=4)
+    swept.run()
+    passes = [(event["arm"], event["c"], event["passes"]) for event in swept.events if event["event"] == "warm"]
+    assert sorted(row for row in passes if row[1] == 16) == [("full", 16, 1), ("plain", 16, 1)]
+    assert all(count > 1 for _, level, count in passes if level == 2)
 
 
 def test_settings_have_servers_of_their_own(tmp_path):
