@@ -7,6 +7,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+from sglang.srt.allreduce_caps import symm_mem_caps
 from sglang.srt.server_args import prepare_server_args
 from sglang.srt.speculative.load_policy import LoadPolicyError
 from sglang.srt.speculative.load_policy_support import policy_of
@@ -88,6 +89,28 @@ class Refusals(unittest.TestCase):
         self.assertTrue(self.accept("--disable-flashinfer-allreduce-fusion").disable_flashinfer_allreduce_fusion)
         with self.assertRaisesRegex(ValueError, "exclude each other"):
             self.accept("--disable-flashinfer-allreduce-fusion", "--enable-flashinfer-allreduce-fusion")
+
+    def test_caps_of_all_reduces(self):
+        on, fuse = "--enable-torch-symm-mem", "--enable-flashinfer-allreduce-fusion"
+        self.accept(fuse, "--flashinfer-allreduce-fusion-max-bytes=65536")
+        args = self.accept(on, "--torch-symm-mem-max-bytes=131072", "--torch-symm-mem-one-shot-max-bytes=0")
+        self.assertEqual(symm_mem_caps(args), (131072, 0))
+        self.assertIsNone(symm_mem_caps(self.accept(on)))
+        for more, said in (
+            ((on, "--torch-symm-mem-max-bytes=0"), "--torch-symm-mem-max-bytes: 0 is not a multiple of 16 from 16 on."),
+            ((on, "--torch-symm-mem-max-bytes=40"), "--torch-symm-mem-max-bytes: 40 is not a multiple of 16"),
+            (("--torch-symm-mem-one-shot-max-bytes=-16",), "--torch-symm-mem-one-shot-max-bytes: -16 is not a"),
+            (("--torch-symm-mem-max-bytes=64",), "nothing has this cap without --enable-torch-symm-mem."),
+            ((fuse, "--flashinfer-allreduce-fusion-max-bytes=8"), "fusion-max-bytes: 8 is not a multiple of 16"),
+            (("--flashinfer-allreduce-fusion-max-bytes=64",), f"nothing has this cap without {fuse}."),
+            (
+                (fuse, "--flashinfer-allreduce-fusion-max-bytes=64", "--enable-piecewise-cuda-graph"),
+                "it was not tried with --enable-piecewise-cuda-graph.",
+            ),
+        ):
+            with self.subTest(more=more), self.assertRaises(ValueError) as caught:
+                self.accept(*more)
+            self.assertIn(said, str(caught.exception))
 
 
 if __name__ == "__main__":
