@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from blackwell.wheelhouse.errors import WheelhouseError
-from blackwell.wheelhouse.house import Wheelhouse, key, sglang_pin, third_party_pins
+from blackwell.wheelhouse.house import Wheelhouse, key, own_pins, third_party_pins
 from blackwell.wheelhouse.pack import checksums, write_tar
 from blackwell.wheelhouse.pins import Pin
 from blackwell.wheelhouse.pip import download
@@ -42,7 +42,7 @@ def fetch(house: Wheelhouse, say: Say) -> bool:
     Safe to kill at any point and to run twice at once. Raises WheelhouseError, or OSError with the file that could
     not be written.
     """
-    pins = [*third_party_pins(house), sglang_pin(house)]
+    pins = [*third_party_pins(house), *own_pins(house)]
     house.directory.mkdir(parents=True, exist_ok=True)
     with locked(house.directory / ".lock", say):
         if is_fresh(house):
@@ -71,9 +71,10 @@ def collect(pins: Sequence[Pin], store: Path, scratch: Path, kind: Variant, say:
 
 
 def batches(pins: Sequence[Pin], kind: Variant) -> list[list[Pin]]:
-    """Return the groups that pip is called with: a pin with a fallback index alone and first, the others together."""
-    alone = [[pin] for pin in pins if pin.name in kind.fallback]
-    others = [pin for pin in pins if pin.name not in kind.fallback]
+    """Return the groups that pip is called with: a pin with a place of its own alone and first, the others together."""
+    apart = kind.fallback.keys() | kind.direct.keys()
+    alone = [[pin] for pin in pins if pin.name in apart]
+    others = [pin for pin in pins if pin.name not in apart]
     return alone + [others[start : start + BATCH] for start in range(0, len(others), BATCH)]
 
 
@@ -108,14 +109,21 @@ def _download_together(batch: Sequence[Pin], scratch: Path, kind: Variant) -> di
     directory = Path(tempfile.mkdtemp(dir=scratch))
     download(batch, directory, kind)
     by_digest = {sha256_of(wheel): wheel for wheel in directory.glob("*.whl")}
-    return {pin: by_digest[pin.sha256] for pin in batch}
+    return {pin: _called_as_pinned(by_digest[pin.sha256], pin) for pin in batch}
+
+
+def _called_as_pinned(wheel: Path, pin: Pin) -> Path:
+    """Return a wheel whose name has the version that its metadata have, without which pip does not install it."""
+    name, _, *tags = wheel.name.split("-")
+    return wheel.rename(wheel.with_name("-".join([name, pin.version, *tags])))
 
 
 def _pack(house: Wheelhouse, wheels: dict[Pin, Path], scratch: Path, say: Say) -> None:
     before = key(house)
-    standin_pin, standin_wheel = build_standin(house.root, scratch)
-    wheels = {**wheels, standin_pin: standin_wheel}
-    texts = {"lock.txt": house.lock.read_bytes(), "local.txt": f"{standin_pin.requirement}\n".encode()}
+    built = dict([build_standin(house.root, scratch)]) if house.variant.standin else {}
+    wheels = {**wheels, **built}
+    local = {"local.txt": "".join(f"{pin.requirement}\n" for pin in built).encode()} if built else {}
+    texts = {"lock.txt": house.lock.read_bytes(), **local}
     files = {f"wheels/{wheel.name}": pin.sha256 for pin, wheel in wheels.items()}
     content = {f"wheels/{wheel.name}": wheel for wheel in wheels.values()} | texts
     house.stamp.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""What a wheelhouse is: the wheels that a host without a package index installs one SGLang release from.
+"""What a wheelhouse is: the wheels that a host without a package index installs one release of a product from.
 
-A release and variant are data: ``roles/sglang/files/locks/sglang-<release>-<variant>.txt`` pins the third-party
-packages and ``patches/sglang-<release>/manifest.json`` names SGLang's own wheel.
+A release and variant are data: ``<product>-<release>-<variant>.txt`` in the product's directory of locks pins the
+third-party packages, and SGLang's own wheel is named by ``patches/sglang-<release>/manifest.json``.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from pathlib import Path
 from blackwell import paths
 from blackwell.wheelhouse.errors import WheelhouseError
 from blackwell.wheelhouse.pins import Pin, parse_lock
+from blackwell.wheelhouse.products import PRODUCTS, SGLANG, Product
 from blackwell.wheelhouse.standin import standin_sources
 from blackwell.wheelhouse.variants import Variant, check_pins, variant
 
@@ -23,7 +24,7 @@ LAYOUT = 1
 
 @dataclass(frozen=True)
 class Wheelhouse:
-    """The wheelhouse of one release and variant."""
+    """The wheelhouse of one product, release and variant."""
 
     release: str
     variant: Variant
@@ -33,15 +34,17 @@ class Wheelhouse:
     directory: Path
     """Where archives and downloaded wheels are kept."""
 
+    product: Product = SGLANG
+
     @property
     def name(self) -> str:
         """Return the stem of every file that belongs to this wheelhouse."""
-        return f"sglang-{self.release}-{self.variant.name}"
+        return f"{self.product.name}-{self.release}-{self.variant.name}"
 
     @property
     def requirements(self) -> Path:
         """Return the file that the lock is made from."""
-        return self.root / "roles/sglang/files/locks" / f"{self.name}.in"
+        return self.root / self.product.locks / f"{self.name}.in"
 
     @property
     def lock(self) -> Path:
@@ -49,9 +52,15 @@ class Wheelhouse:
         return self.requirements.with_suffix(".txt")
 
     @property
+    def lock_command(self) -> str:
+        """Return the command that makes the lock."""
+        product = "" if self.product == SGLANG else f"--product {self.product.name} "
+        return f"scripts/wheelhouse lock {product}--release {self.release} --variant {self.variant.name}"
+
+    @property
     def manifest(self) -> Path:
-        """Return the manifest of the release's patch series."""
-        return self.root / f"patches/sglang-{self.release}/manifest.json"
+        """Return the file that names the product's own wheel; the checkout itself if the lock has all of it."""
+        return self.root / self.product.manifest.format(release=self.release)
 
     @property
     def tar(self) -> Path:
@@ -64,28 +73,38 @@ class Wheelhouse:
         return self.directory / f"{self.name}.json"
 
 
-def wheelhouse(release: str, variant_name: str) -> Wheelhouse:
+def wheelhouse(release: str, variant_name: str, product: Product = SGLANG) -> Wheelhouse:
     """Return the wheelhouse of this checkout and this user's cache; raise WheelhouseError for one that is not known."""
-    house = Wheelhouse(release, variant(variant_name), paths.ROOT, paths.cache() / "wheelhouse")
+    house = Wheelhouse(release, variant(variant_name), paths.ROOT, paths.cache() / "wheelhouse", product)
     if not house.requirements.is_file():
-        known = ", ".join(f"{other.release} {other.variant.name}" for other in all_wheelhouses()) or "none"
-        raise WheelhouseError(f"no packages are listed for SGLang {release} {variant_name}; known: {known}")
+        others = [other for other in all_wheelhouses() if other.product == product]
+        known = ", ".join(f"{other.release} {other.variant.name}" for other in others) or "none"
+        raise WheelhouseError(f"no packages are listed for {product.title} {release} {variant_name}; known: {known}")
     return house
 
 
 def all_wheelhouses(root: Path = paths.ROOT) -> Iterator[Wheelhouse]:
-    """Yield the wheelhouse of every release and variant that the checkout lists packages for, by name."""
-    for path in sorted((root / "roles/sglang/files/locks").glob("sglang-*.in")):
-        match = re.fullmatch(r"sglang-(?P<release>.+)-(?P<variant>[^-]+)", path.stem)
-        if match:
-            yield Wheelhouse(match["release"], variant(match["variant"]), root, paths.cache() / "wheelhouse")
+    """Yield the wheelhouse of every product, release and variant that the checkout lists packages for, by name."""
+    directory = paths.cache() / "wheelhouse"
+    for product in PRODUCTS:
+        for path in sorted((root / product.locks).glob(f"{product.name}-*.in")):
+            match = re.fullmatch(rf"{product.name}-(?P<release>.+)-(?P<variant>[^-]+)", path.stem)
+            if match:
+                yield Wheelhouse(match["release"], variant(match["variant"]), root, directory, product)
 
 
 def third_party_pins(house: Wheelhouse) -> list[Pin]:
     """Return the pins of the lock; raise WheelhouseError if it is missing, malformed or breaks the variant's rules."""
+    if not house.lock.is_file():
+        raise WheelhouseError(f"{house.lock} is missing: make it with {house.lock_command}")
     pins = parse_lock(_read(house.lock).decode(), house.lock)
     check_pins(house.variant, pins, house.lock)
     return pins
+
+
+def own_pins(house: Wheelhouse) -> list[Pin]:
+    """Return the wheels that are not in the lock and come from an index too."""
+    return [sglang_pin(house)] if house.product.manifest else []
 
 
 def sglang_pin(house: Wheelhouse) -> Pin:
@@ -99,8 +118,9 @@ def sglang_pin(house: Wheelhouse) -> Pin:
 
 def key(house: Wheelhouse) -> str:
     """Return the SHA-256 of everything that the archive's content depends on."""
-    digest = hashlib.sha256(f"layout {LAYOUT}\n{sglang_pin(house)}\n".encode())
-    for path in (house.lock, *standin_sources(house.root)):
+    pins = "".join(f"{pin}\n" for pin in own_pins(house))
+    digest = hashlib.sha256(f"layout {LAYOUT}\n{pins}".encode())
+    for path in (house.lock, *(standin_sources(house.root) if house.variant.standin else ())):
         content = _read(path)
         digest.update(f"{path.relative_to(house.root)} {len(content)}\n".encode())
         digest.update(content)

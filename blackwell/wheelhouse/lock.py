@@ -24,8 +24,8 @@ def write_lock(house: Wheelhouse, *, upgrade: bool) -> int:
 def header(house: Wheelhouse) -> list[str]:
     """Return the comment at the head of the lock."""
     return [
-        f"Third-party packages of SGLang {house.release}, {house.variant.name}: one wheel each,",
+        f"Third-party packages of {house.product.title} {house.release}, {house.variant.name}: one wheel each,",
         f"for CPython {PYTHON} on Linux x86_64 only (glibc as in Debian 12).",
-        f"Made by: scripts/wheelhouse lock --release {house.release} --variant {house.variant.name}",
+        f"Made by: {house.lock_command}",
         f"from {house.requirements.name}; installed with pip --no-deps --require-hashes.",
     ]

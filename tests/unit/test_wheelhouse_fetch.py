@@ -9,7 +9,7 @@ import threading
 from dataclasses import replace
 
 import pytest
-from wheelhouse_fixtures import CPU, configure_pip, make_checkout, make_wheel
+from wheelhouse_fixtures import CPU, configure_pip, make_checkout, make_toolkit, make_wheel
 
 from blackwell import paths
 from blackwell.wheelhouse import fetch as module
@@ -64,6 +64,17 @@ def test_the_archive_holds_what_a_host_needs(house, said):
     assert said[0] == "0 of 4 wheels are here, 4 to download"
     assert "4/4 sglang-0.5.9-py3-none-any.whl 0.0 MB" in said
     assert left(house) == set()
+
+
+@pytest.mark.usefixtures("house")
+def test_the_archive_of_a_toolkit_holds_its_wheels_and_nothing_of_sglang(said, tmp_path):
+    toolkit = make_toolkit(tmp_path / "toolkit", tmp_path / "offered")
+    assert fetch(toolkit, said.append)
+    assert set(content(toolkit)) == {
+        *(f"wheels/{name}-1.0-py3-none-any.whl" for name in ("alpha", "beta")),
+        *("SHA256SUMS", "lock.txt"),
+    }
+    assert not fetch(toolkit, said.append)
 
 
 def test_pip_downloads_the_wheels_and_installs_the_archive_without_an_index(house, said, tmp_path, monkeypatch):
@@ -233,7 +244,14 @@ def test_the_command_prints_the_path_and_the_state(tmp_path, monkeypatch):
     }
     tar = tmp_path / "wheelhouse/sglang-0.5.9-cpu.tar"
     assert said["path"] == f"{tar}\n"
-    assert said["list"].split() == ["0.5.9", "cpu", "not", "fetched", "-", str(tar)]
+    lines = [line.split() for line in said["list"].splitlines()]
+    assert [line[0] for line in lines] == [
+        "sglang-0.5.9-cpu",
+        "sglang-0.5.9-cuda",
+        "cuda-13.0-compiler",
+        "cuda-13.0-libraries",
+    ]
+    assert lines[0][1:] == ["not", "fetched", "-", str(tar)]
 
 
 def test_the_command_fails_with_one_sentence(tmp_path, monkeypatch):
@@ -242,7 +260,7 @@ def test_the_command_fails_with_one_sentence(tmp_path, monkeypatch):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (
         1,
-        "wheelhouse: no packages are listed for SGLang 9.9 cpu; known: 0.5.9 cpu\n",
+        "wheelhouse: no packages are listed for SGLang 9.9 cpu; known: 0.5.9 cpu, 0.5.9 cuda\n",
     )
 
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
-from wheelhouse_fixtures import make_checkout
+from wheelhouse_fixtures import make_checkout, make_toolkit
 
 from blackwell.wheelhouse.errors import WheelhouseError
 from blackwell.wheelhouse.house import all_wheelhouses, key, sglang_pin, third_party_pins, wheelhouse
 from blackwell.wheelhouse.pins import Pin, normalized, parse_lock, render_lock
+from blackwell.wheelhouse.products import CUDA, product
 from blackwell.wheelhouse.variants import check_pins, variant
 
 DIGEST = "ab" * 32
@@ -61,14 +62,21 @@ def test_a_cpu_host_gets_no_cuda_build_of_torch(version):
 def test_unknown_variants_and_releases_say_what_is_known():
     with pytest.raises(WheelhouseError, match="no variant is called tpu; known: cpu"):
         wheelhouse("0.5.9", "tpu")
-    with pytest.raises(WheelhouseError, match=r"SGLang 9\.9 cpu; known: 0\.5\.9 cpu"):
+    with pytest.raises(WheelhouseError, match=r"SGLang 9\.9 cpu; known: 0\.5\.9 cpu, 0\.5\.9 cuda$"):
         wheelhouse("9.9", "cpu")
+    with pytest.raises(WheelhouseError, match=r"CUDA toolkit 13\.0 cpu; known: 13\.0 compiler, 13\.0 libraries$"):
+        wheelhouse("13.0", "cpu", product("cuda"))
+    with pytest.raises(WheelhouseError, match="no product is called rocm; known: sglang, cuda"):
+        product("rocm")
 
 
-@pytest.mark.parametrize("house", list(all_wheelhouses()), ids=lambda house: house.name)
+LOCKED = [house for house in all_wheelhouses() if house.lock.is_file()]
+
+
+@pytest.mark.parametrize("house", LOCKED, ids=lambda house: house.name)
 def test_the_locks_of_this_checkout_keep_the_rules(house):
     pins = third_party_pins(house)
-    assert "torch" in {pin.name for pin in pins}
+    assert {"sglang": "torch", "cuda": "nvidia-cuda-nvcc"}[house.product.name] in {pin.name for pin in pins}
     assert not {pin.name for pin in pins} & {"sglang", "sglang-cpu-standin"}
     assert "CPython 3.11 on Linux x86_64 only" in house.lock.read_text()
 
@@ -101,3 +109,25 @@ def test_the_key_does_not_depend_on_patches(tmp_path):
     before = key(house)
     house.manifest.write_text(house.manifest.read_text()[:-1] + ', "patches": ["one"]}')
     assert key(house) == before
+
+
+def test_the_libraries_of_the_toolkit_go_with_its_compiler():
+    compiler, libraries = (set(third_party_pins(wheelhouse("13.0", name, CUDA))) for name in ("compiler", "libraries"))
+    assert compiler < libraries
+    assert {"nvidia-cublas", "nvidia-curand", "nvidia-cuda-nvrtc"} <= {pin.name for pin in libraries - compiler}
+
+
+def test_every_part_of_the_toolkit_that_says_a_version_of_cuda_is_of_one():
+    pins = {pin.name: pin.version for pin in third_party_pins(wheelhouse("13.0", "libraries", CUDA))}
+    others = ("nvidia-cublas", "nvidia-curand", "nvidia-cusolver", "nvidia-cusparse", "nvidia-cuda-nvdisasm")
+    assert {version.rsplit(".", 1)[0] for name, version in pins.items() if name not in (*others, "cuda-toolkit")} == {
+        "13.0"
+    }
+
+
+def test_the_key_of_the_toolkit_depends_on_its_lock_alone(tmp_path):
+    house = make_toolkit(tmp_path / "checkout", tmp_path / "offered")
+    before = key(house)
+    with house.lock.open("a") as file:
+        file.write("# more\n")
+    assert key(house) != before

@@ -94,11 +94,11 @@ def test_torch_is_taken_from_its_own_index_only_if_pip_has_none(offered, into, t
     calls = []
     real = pip.download_with
 
-    def download(pins, directory, *options):
+    def download(pins, directory, *options, **more):
         calls.append(options)
         if options:
             monkeypatch.setenv("PIP_FIND_LINKS", str(elsewhere))
-        real(pins, directory, *options)
+        real(pins, directory, *options, **more)
 
     monkeypatch.setattr(pip, "download_with", download)
     monkeypatch.setenv("BLACKWELL_TORCH_INDEX", "https://example.invalid/cpu")

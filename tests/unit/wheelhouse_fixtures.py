@@ -9,6 +9,7 @@ from pathlib import Path
 from blackwell import paths
 from blackwell.wheelhouse.house import Wheelhouse
 from blackwell.wheelhouse.pins import Pin, render_lock
+from blackwell.wheelhouse.products import CUDA
 from blackwell.wheelhouse.variants import variant
 
 CPU = variant("cpu")
@@ -41,6 +42,14 @@ def make_checkout(root: Path, offered: Path, names: tuple[str, ...] = ("alpha", 
     shutil.copy(paths.ROOT / "standin/wheel_backend.py", root / "standin")
     shutil.copy(paths.ROOT / "standin/pyproject.toml", root / "standin")
     (root / "standin/src/standin_package/__init__.py").write_text("value = 1\n")
+    return house
+
+
+def make_toolkit(root: Path, offered: Path, names: tuple[str, ...] = ("alpha", "beta")) -> Wheelhouse:
+    """Make a checkout that has nothing but the lock of a toolkit of some tiny wheels, and return its wheelhouse."""
+    house = Wheelhouse("13.0", variant("compiler"), root, root / "cache/wheelhouse", CUDA)
+    house.lock.parent.mkdir(parents=True)
+    house.lock.write_text(render_lock([make_wheel(offered, name, "1.0") for name in names], ["for tests"]))
     return house
 
 
