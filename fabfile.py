@@ -25,6 +25,7 @@ from blackwell import status as statuses
 from blackwell import threshold as thresholds
 from blackwell.bench_control.tasks import collection as bench
 from blackwell.host_errors import HostError
+from blackwell.interconnect.task import interconnect
 from blackwell.report import task_body
 from blackwell.tasks import INVENTORY, NOT_READY, NOT_SEEN, asked, connected, finish, opened, say, told
 from blackwell.tune_tasks import collection as tune
@@ -281,5 +282,7 @@ def _write(piece: bytes) -> None:
 
 
 # Named, so that the step that ends a task is not listed among them.
-namespace = Collection(status, doctor, logs, ask, speculation, threshold, verify, rollback, bench, tune, report)
+namespace = Collection(
+    status, doctor, logs, ask, speculation, threshold, verify, rollback, interconnect, bench, tune, report
+)
 task_words.take(("speculation", "threshold"), namespace.task_names)

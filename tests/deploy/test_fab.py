@@ -54,6 +54,14 @@ def refused(done):
     return done.stderr
 
 
+def refused_by_host(done):
+    """The sentence of a command that first says what it is about to do on the host, and is refused there."""
+    assert (done.returncode, done.stdout) == (2, "")
+    about, sentence = done.stderr.splitlines()
+    assert about.startswith("fab: summing on "), done.stderr
+    return sentence
+
+
 def test_status_of_a_server_that_is_ready(fab, deployed):
     done = fab("status")
     assert done.returncode == 0, done.stderr
@@ -287,3 +295,37 @@ def test_every_option_of_a_task_is_explained(task):
     options = [line for line in done.stdout.splitlines() if line.startswith("  -")]
     assert options
     assert all(line.partition("--")[2].partition("  ")[2].strip() for line in options), done.stdout
+
+
+def test_an_all_reduce_is_proven_kept_and_compared(fab, deployed):
+    kept = ROOT / "results" / deployed.host / "interconnect.jsonl"
+    kept.unlink(missing_ok=True)
+    asked = ("interconnect", "--device", "cpu")
+    assert "its requests would be measured too: stop it first, or --beside" in refused_by_host(fab(*asked))
+    assert "it has no GPUs, and an all-reduce takes two" in refused_by_host(fab("interconnect", "--beside"))
+    done = fab(*asked, "--beside")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith(f"{deployed.host}: 2 processes on the CPU sum what they hold, rightly\n")
+    assert "there was no other time to compare with" in done.stdout
+    done = fab(*asked, "--beside", "--seconds", "1")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.startswith(f"{deployed.host}: it hung; ")
+    done = fab(*asked, "--beside", "--json")
+    told = json.loads(done.stdout)
+    # Two processors carry the server, too: it may be slower than the last time, but not wrong.
+    assert all("times as long as the last time" in sentence for sentence in told["wrong"])
+    assert [size["wrong"] for size in told["sizes"]] == [0] * 4
+    assert told["last"]["reached"] == ["done", "done"]
+    assert len(kept.read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--device", "tpu"), "--device: 'tpu' is neither of cuda and cpu"),
+        (("--ranks", "1"), "--ranks: '1' is no whole number from 2"),
+        (("--seconds", "soon"), "--seconds: 'soon' is no whole number from 1"),
+    ],
+)
+def test_an_all_reduce_that_cannot_be(fab, options, sentence):
+    assert refused(fab("interconnect", *options)) == f"fab: {sentence}\n"
