@@ -1,13 +1,9 @@
 """What the variables of sglang_server become: refusals with a sentence, the command line, and what is verified."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-import yaml
+from resolved_servers import resolve
 
 from blackwell import inventory, paths, speculation_file
 from blackwell.speculation_setting import Setting
@@ -91,61 +87,17 @@ ACCEPTED = {
     "fusion": {"sglang_server_flashinfer_allreduce_fusion": True},
     "no draft": {"model_draft_path": ""},
 }
-PLAYBOOK = """
-- hosts: all
-  gather_facts: false
-  vars: {{role_path: {root}/roles/sglang_server}}
-  tasks:
-    - import_role: {{name: sglang, tasks_from: intent}}
-    - import_role: {{name: model, tasks_from: intent}}
-    - set_fact:
-        problems: "{{{{ _sglang_server_checks | rejectattr('ok') | map(attribute='problem') | map('trim') }}}}"
-    - import_role: {{name: sglang_server, tasks_from: intent}}
-      when: accepted and not problems
-    - copy:
-        dest: {out}
-        content: "{{{{ dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars))) | to_json }}}}"
-        mode: "0600"
-      run_once: true
-"""
-
-
-def resolve(scratch, cases, manifest):
-    """What the role makes of the variables of each case: problems, and without any the intent."""
-    sandbox = yaml.safe_load((paths.ROOT / "inventory/sandbox/group_vars/all.yml").read_text())
-    connection = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    hosts = {
-        name.replace(" ", "_"): sandbox | connection | case | {"accepted": name in ACCEPTED}
-        for name, case in cases.items()
-    }
-    inventory, playbook, out = scratch / "hosts.json", scratch / "play.yml", scratch / "out.json"
-    inventory.write_text(json.dumps({"all": {"hosts": hosts}}))
-    playbook.write_text(PLAYBOOK.format(root=paths.ROOT, out=out))
-    done = subprocess.run(
-        [
-            *(Path(sys.executable).with_name("ansible-playbook"), "-i", inventory, playbook),
-            *("-e", json.dumps({"_sglang_manifest": manifest})),
-        ],
-        env=os.environ | {"ANSIBLE_CONFIG": str(paths.ROOT / "ansible.cfg")},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(out.read_text())
-    return {name: found[name.replace(" ", "_")] for name in cases}
 
 
 @pytest.fixture(scope="module")
 def patched(tmp_path_factory):
     refused = {name: variables for name, (variables, _) in REFUSED.items()}
-    return resolve(tmp_path_factory.mktemp("patched"), ACCEPTED | refused, PATCHED)
+    return resolve(tmp_path_factory.mktemp("patched"), ACCEPTED | refused, ACCEPTED, PATCHED)
 
 
 @pytest.fixture(scope="module")
 def stock(tmp_path_factory):
-    return resolve(tmp_path_factory.mktemp("stock"), ACCEPTED, STOCK)
+    return resolve(tmp_path_factory.mktemp("stock"), ACCEPTED, ACCEPTED, STOCK)
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -243,7 +195,7 @@ def kept(tmp_path_factory):
         (at / "group_vars/sglang_hosts.yml").write_text(json.dumps(group))
         speculation_file.write(inventory.read(at), "box", setting, Origin("fab", "today"))
         cases[name] = dict(inventory.read(at).hosts["box"])
-    return resolve(tmp_path_factory.mktemp("resolved"), cases, PATCHED)
+    return resolve(tmp_path_factory.mktemp("resolved"), cases, (), PATCHED)
 
 
 @pytest.mark.parametrize("case", GROUP_AND_HOST)

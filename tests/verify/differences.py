@@ -7,6 +7,25 @@ from blackwell import load_policy, load_state
 
 DEPLOY = "deploy with site.yml"
 REBUILD = "set sglang_release_revision and deploy, which builds the release again"
+# How the variables begin that programs below the server read as settings.
+SETTINGS = ("CUDA_", "FLASHINFER_", "GLOO_", "HF_", "NCCL_", "OMP_", "PYTORCH_", "SGLANG_", "SGL_", "TORCH_", "TRITON_")
+STRANGE = "which nobody asks for: systemctl cat sglang and systemctl show-environment may tell who sets it"
+
+
+def environment_differences(asked: Mapping[str, object], running: Mapping[str, str]) -> list[str]:
+    """How the environment of a process is not what is asked for; by names alone, as a value may be a secret.
+
+    A setting that nobody asks for, such as one of systemd's manager or of a drop-in, is a difference too.
+    """
+    different = sorted(name for name, value in asked.items() if running.get(name) != str(value))
+    strange = sorted(name for name in running if name.startswith(SETTINGS) and name not in asked)
+    return [
+        *(
+            f"the process has {'another' if name in running else 'no'} {name} in its environment: {DEPLOY}"
+            for name in different
+        ),
+        *(f"the process has {name} in its environment, {STRANGE}" for name in strange),
+    ]
 
 
 def source_differences(found: Mapping[str, list[str]], patched: Mapping[str, str]) -> list[str]:

@@ -1,6 +1,7 @@
 """The release on the host is the one that is asked for, whole, and the one that the service's interpreter imports."""
 
 import json
+import shlex
 
 import pytest
 from differences import option_differences, source_differences
@@ -41,6 +42,14 @@ def test_every_file_is_that_of_the_package_and_the_patch_series(on_host, intent,
     series = intent["sglang"]["series"]
     asked = {"files": series["files"], "generated": series["generated"]}
     same(source_differences(on_host("compare_sources.py", json.dumps(asked)), series["files"]))
+
+
+@pytest.mark.gpu
+def test_what_is_installed_has_code_for_the_cards(host, intent, same):
+    asked = intent["sglang"]
+    done = host.run(f"cd {shlex.quote(asked['cache_dir'])} && {shlex.join(asked['kernel_check'])}")
+    assert done.rc in {0, 1}, done.stderr
+    same(json.loads(done.stdout.splitlines()[-1])["problems"])
 
 
 def test_the_service_cannot_change_its_own_code(host, intent):
