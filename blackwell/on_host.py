@@ -22,6 +22,15 @@ ROOT = Path("/opt/sglang")
 BENCH = Path("/var/lib/sglang/bench")
 BENCH_UNITS = {"sweep": "blackwell-bench.service", "server": "blackwell-bench-server.service"}
 
+INTERCONNECT_UNIT = "blackwell-interconnect.service"
+# Program and arguments come over stdin: systemd would replace what looks like a variable in a command line.
+RANKS = (
+    "import json, sys; sent = json.load(sys.stdin); space = {'__name__': 'ranks'}; "
+    "exec(compile(sent['ranks'], 'ranks', 'exec'), space); print(json.dumps(space['run'](**sent['arguments'])))"
+)
+# What a unit may take beyond the time of its ranks: to start, to read its environment, to end them.
+UNIT_SECONDS = 30
+
 PROPERTIES = (
     "LoadState,ActiveState,SubState,Result,StateChangeTimestamp,ActiveEnterTimestamp,NRestarts,MemoryCurrent,MainPID,"
     "NeedDaemonReload,UnitFileState,ExecStart"
@@ -247,3 +256,47 @@ def ask(prompt: str, tokens: int, wait: float) -> dict:
         wanted = {"text": prompt, "sampling_params": {"temperature": 0, "max_new_tokens": tokens}}
         found["answer"] = request(address, "/generate", wait, wanted)
     return found
+
+
+def interconnect(ranks: str, arguments: dict, beside: bool) -> dict:  # noqa: FBT001 (JSON names it)
+    """Run an all-reduce with the current release, as the service's user and in its environment.
+
+    ``ranks``: text of interconnect/ranks.py; ``arguments``: of its ``run``, with a ``total`` of 0 for all GPUs.
+    ``beside``: also while the service runs. Returns what it returns, ``total`` and whether the service was ``active``;
+    ``problem``, in one sentence without the host, if it could not be run. systemd ends it when its time is up, whatever
+    becomes of who asked for it.
+    """
+    python = ROOT / "current/venv/bin/python"
+    fields = ("LoadState", "ActiveState", "User", "EnvironmentFiles")
+    shown = _output("systemctl", "show", f"--property={','.join(fields)}", UNIT)
+    found = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
+    if found.get("LoadState") != "loaded" or not python.exists():
+        return {"problem": "there is no release to run it with: deploy first (ansible-playbook site.yml)"}
+    active = found.get("ActiveState") not in ("inactive", "failed")
+    if active and not beside:
+        return {"problem": f"{UNIT} runs, and its requests would be measured too: stop it first, or --beside"}
+    total = arguments["total"] or _count_gpus()
+    if total < 2:
+        return {"problem": f"it has {total or 'no'} GPU{'' if total else 's'}, and an all-reduce takes two"}
+    files = re.findall(r"^EnvironmentFiles=(\S+)", shown, re.MULTILINE)
+    properties = [f"User={found['User']}", "LimitMEMLOCK=infinity", "PrivateTmp=yes", "KillMode=control-group"]
+    properties += [
+        f"RuntimeMaxSec={arguments['seconds'] + UNIT_SECONDS:g}",
+        *(f"EnvironmentFile={file}" for file in files),
+    ]
+    command = ["systemd-run", "--quiet", "--pipe", "--wait", "--collect", f"--unit={INTERCONNECT_UNIT}"]
+    command += [f"--property={text}" for text in properties]
+    sent = {"ranks": ranks, "arguments": {**arguments, "total": total}}
+    done = subprocess.run(
+        [*command, str(python), "-I", "-c", RANKS], input=json.dumps(sent), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        return {"problem": f"{INTERCONNECT_UNIT} failed with {done.returncode}: {said}"}
+    return {**json.loads(done.stdout), "total": total, "active": active}
+
+
+def _count_gpus() -> int:
+    if not shutil.which("nvidia-smi"):
+        return 0
+    return len(_queried("--query-gpu=index").get("text", "").split())

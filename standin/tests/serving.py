@@ -48,6 +48,8 @@ class Server:
             *(sys.executable, "-m", "sglang.launch_server", "--host=127.0.0.1", f"--port={self.port}"),
             *(f"--model-path={out}/models/target", "--served-model-name=counting", "--device=cpu", "--dtype=bfloat16"),
             *("--context-length=4096", "--max-total-tokens=8192", "--max-running-requests=8", "--page-size=1"),
+            # Left out, it is guessed from the memory of one NUMA node and is negative on a small one.
+            "--mem-fraction-static=0.3",
             *("--attention-backend=torch_native", "--sampling-backend=pytorch", "--grammar-backend=xgrammar"),
             *("--disable-cuda-graph", "--sleep-on-idle", "--random-seed=1", *options),
         ]

@@ -14,9 +14,16 @@ from target import SETTINGS, make
 from blackwell.sandbox import api
 
 
-def pytest_collection_modifyitems(items):
+def pytest_addoption(parser):
+    parser.addoption("--all", action="store_true", help="run what is marked long, too")
+
+
+def pytest_collection_modifyitems(config, items):
     """What needs a bare host comes before what needs a deployed one, as both take the same host."""
     items.sort(key=lambda item: item.path.name != "test_site.py")
+    for item in items:
+        if item.get_closest_marker("long") and not config.getoption("--all"):
+            item.add_marker(pytest.mark.skip(reason="takes minutes: scripts/test --all runs it"))
 
 
 @pytest.fixture(scope="session", autouse=True)

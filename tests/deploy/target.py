@@ -132,9 +132,9 @@ class Target:
         """A JSON file of the host; empty if it is not there."""
         return json.loads(self.ssh(f"cat {path} 2>/dev/null || echo '{{}}'"))
 
-    def unpack(self, directory: str, *names: str) -> None:
-        """Copies files and directories of the project into a directory of the host, which is made anew."""
-        archive = subprocess.run(["tar", "-C", paths.ROOT, "-c", *names], check=True, capture_output=True).stdout
+    def unpack(self, directory: str, *names: str, base: Path = paths.ROOT) -> None:
+        """Copies files and directories, of the project if not of another, into a host's directory that is made anew."""
+        archive = subprocess.run(["tar", "-C", base, "-c", *names], check=True, capture_output=True).stdout
         place = shlex.quote(directory)
         make_anew = f"rm -rf {place}; mkdir {place} && tar -C {place} -x"
         subprocess.run([*api.ssh_command(self.host, settings=SETTINGS), make_anew], input=archive, check=True)

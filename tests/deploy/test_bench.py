@@ -119,6 +119,7 @@ def test_the_service_is_back_after_the_sweep_was_killed(sweep):
     assert "fab bench, with the same options, goes on with it" in run.output
 
 
+@pytest.mark.long
 def test_it_goes_on_and_the_host_is_rebooted(sweep):
     target, before = sweep.target, sweep.points()
     assert before
@@ -135,6 +136,7 @@ def test_it_goes_on_and_the_host_is_rebooted(sweep):
     assert sweep.points()[: len(before)] == before
 
 
+@pytest.mark.long
 def test_the_third_start_ends_it(sweep):
     target, before = sweep.target, sweep.points()
     run = target.fab("bench", *SWEEP, "--stop-service")

@@ -120,7 +120,7 @@ def environment(bench, pid):
 
 def test_what_is_deployed_is_what_runs(bench):
     bench.ask("deployed.write(run, deployed.read())")
-    found = bench.target.record(f"{bench.run}/deployed.json")
+    found = bench.target.record(f"{bench.run}/service.json")
     assert found["deployment"] == bench.deployment
     assert found["pid"] == bench.target.ready["pid"]
     assert found["argv"] == bench.target.ssh(f"tr '\\0' '\\n' </proc/{found['pid']}/cmdline").splitlines()
@@ -270,6 +270,7 @@ def test_a_sweep_that_is_killed_leaves_the_service(bench):
     assert bench.target.ssh(f"cat {bench.run}/log") == "put back: sglang.service is being started"
 
 
+@pytest.mark.long
 def test_a_sweep_that_is_stopped_leaves_the_service(bench):
     bench.begin("stopped")
     bench.sweep()
@@ -280,6 +281,7 @@ def test_a_sweep_that_is_stopped_leaves_the_service(bench):
     assert bench.ask("runner_unit.stop()") is False
 
 
+@pytest.mark.long
 def test_whoever_starts_the_service_gets_it(bench):
     bench.begin("taken")
     bench.sweep()

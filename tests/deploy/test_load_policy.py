@@ -144,6 +144,7 @@ def test_a_patched_file_that_is_stock_again_is_named(by_load, tmp_path):
     assert verified(by_load, THRESHOLD, "-k", "every_file or patch_series_adds").returncode == 0
 
 
+@pytest.mark.long
 def test_a_policy_comes_and_goes_with_its_deployment(by_load):
     run = by_load.play(*STAGES, **POLICY)
     assert run.returncode == 0, run.output

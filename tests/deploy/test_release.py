@@ -1,6 +1,9 @@
 """What measures a server, by the interpreter and the packages of a release: the tests of ``tests/release``."""
 
+import json
+
 import pytest
+from rendered_profiles import render
 from target import CPU_ENVIRONMENT
 
 from blackwell import paths
@@ -11,9 +14,11 @@ PYTHON = f"{CPU_ENVIRONMENT} PYTHONPYCACHEPREFIX={HERE}/pycache PYTHONPATH={PATH
 
 
 @pytest.fixture(scope="module")
-def suite(deployed):
+def suite(deployed, tmp_path_factory):
     """The tests, what they test and what they share with others, copied to the host."""
     deployed.unpack(HERE, "blackwell", "standin/tests", "tests/unit", "tests/release")
+    servers = render(deployed, tmp_path_factory.mktemp("profiles"))
+    deployed.write(f"{HERE}/tests/release/profiles.json", json.dumps(servers).encode())
     return deployed
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from blackwell import paths
 
+pytestmark = pytest.mark.long
 SWEEP = [
     *("--arms", "full,plain,dynamic", "--levels", "1,4", "--contexts", "32", "--new-tokens", "24"),
     *("--repeats", "2", "--window", "1", "--prompts", "random", "--margin", "0.001"),
@@ -36,16 +37,24 @@ class Tuning:
         return found["internal_states"][0]["speculative_load_state"]["tiers"] == tiers
 
 
+def run_with_a_policy(deployed, runs, tries=3):
+    """The directory of a run that came home with a policy: on busy processors a run may have no point that counts."""
+    for _ in range(tries):
+        run = deployed.fab("bench", *SWEEP, "--new", "--stop-service")
+        assert run.returncode == 0, run.output
+        home = max(runs.iterdir())
+        if all((home / name).exists() for name in ("policy.json", "proof.json")):
+            return home
+    pytest.fail(f"{tries} runs, and none with a policy:\n{run.output}")
+
+
 @pytest.fixture(scope="module")
 def tuning(deployed):
     """A run of the host, which speculates always; afterwards host and inventory are as they were."""
     places = paths.ROOT / "results" / deployed.host, deployed.inventory / "host_vars" / deployed.host
     for place in places:
         shutil.rmtree(place, ignore_errors=True)
-    run = deployed.fab("bench", *SWEEP, "--new", "--stop-service")
-    assert run.returncode == 0, run.output
-    (home,) = places[0].iterdir()
-    yield Tuning(deployed, home)
+    yield Tuning(deployed, run_with_a_policy(deployed, places[0]))
     for place in places:
         shutil.rmtree(place, ignore_errors=True)
     run = deployed.play(*STAGES)

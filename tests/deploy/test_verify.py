@@ -16,6 +16,7 @@ def test_a_deployed_host_is_as_asked_for(deployed):
     run = deployed.verify()
     assert run.returncode == 0, run.output
     assert "sglang_device is not cuda: this host has no GPU to look at" in run.output
+    assert "sglang_device is not cuda: this host has no driver to look at" in run.output
 
 
 def test_the_playbook_says_the_same(deployed):
@@ -29,6 +30,28 @@ def test_other_settings_are_noticed(deployed):
     assert run.returncode == 1, run.output
     for failed in ("test_the_process_runs_with_the_flags", "test_reports_the_settings_of_the_inventory"):
         assert f"FAILED tests/verify/test_s{'ervice' if 'flags' in failed else 'erver'}.py::{failed}" in run.output
+
+
+def test_another_switch_of_the_environment_is_noticed(deployed):
+    run = deployed.verify("-e", "sglang_server_threads=2", "-k", "environment")
+    assert run.returncode == 1, run.output
+    assert "::test_the_process_has_the_environment" in run.output
+    assert "the process has another OMP_NUM_THREADS in its environment: deploy with site.yml" in run.output
+
+
+def test_a_setting_that_nobody_asked_for_is_noticed(undone):
+    setting = f"mkdir {DROP_IN} && printf '[Service]\nEnvironment=NCCL_ALGO=hidden-value\n' >{DROP_IN}/t.conf"
+    undone.ssh(f"{setting} && systemctl daemon-reload && systemctl restart sglang")
+    run = undone.verify("-k", "environment")
+    undone.ssh(f"rm -r {DROP_IN} && systemctl daemon-reload && systemctl restart sglang")
+    assert run.returncode == 1, run.output
+    assert "the process has NCCL_ALGO in its environment, which nobody asks for" in run.output
+    assert "hidden-value" not in run.output
+
+
+def test_a_profile_leaves_what_the_inventory_says(deployed):
+    run = deployed.play("--tags", "serve", sglang_server_profile="llama_like")
+    assert (run.returncode, run.recap["changed"]) == (0, 0), run.output
 
 
 def test_a_stopped_service_is_noticed_and_its_journal_shown(undone):

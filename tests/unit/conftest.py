@@ -18,6 +18,8 @@ def load():
             sys.path.append(directory)
         spec = importlib.util.spec_from_file_location(path.replace("/", "_").removesuffix(".py"), paths.ROOT / path)
         module = importlib.util.module_from_spec(spec)
+        # Where dataclasses look for the module of a class.
+        sys.modules[spec.name] = module
         spec.loader.exec_module(module)
         return module
 

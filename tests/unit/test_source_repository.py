@@ -2,12 +2,12 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from loopback import closed_port
 from release_fixtures import PATCHED, STOCK, commit, git, make_repository
 
 from blackwell import paths
@@ -281,9 +281,7 @@ def test_an_incomplete_clone_is_named_and_fetches_nothing(source_tree, release, 
 @pytest.fixture
 def served(repository):
     """The URL of a repository that git's own server offers on loopback."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = closed_port()
     words = ["--verbose", "--export-all", "--reuseaddr", "--listen=127.0.0.1", f"--port={port}"]
     command = ["git", "daemon", *words, f"--base-path={repository.parent}", str(repository.parent)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:

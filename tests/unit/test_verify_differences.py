@@ -13,6 +13,7 @@ from looks import BY_LOAD, INFORMATION, LOAD_STATE, RANK
 from blackwell import paths
 
 ASKED = {"tiers": LOAD_STATE["tiers"], "margin": 2, "dwell": 16}
+STRANGE = "which nobody asks for: systemctl cat sglang and systemctl show-environment may tell who sets it"
 THRESHOLD = "--speculative-disable-batch-threshold"
 FUSION = "--disable-flashinfer-allreduce-fusion"
 ADDED = {THRESHOLD: {"default": 0, "type": "int"}, FUSION: {"default": False, "action": "store_true"}}
@@ -209,3 +210,24 @@ def test_the_tree_of_the_running_server(differences, patched, reported, said):
     found = differences.tree_difference(series, {"patch_tree": reported}, "box")
     tail = "the patch series makes c1e5: deploy with site.yml"
     assert found == [f"box runs from the source tree {tree}, {tail}" for tree in said]
+
+
+@pytest.mark.parametrize(
+    ("running", "said"),
+    [
+        ({"OMP_NUM_THREADS": "8", "HOME": "/there", "PATH": "/bin"}, []),
+        (
+            {"OMP_NUM_THREADS": "s3cret"},
+            [
+                "the process has no HOME in its environment: deploy with site.yml",
+                "the process has another OMP_NUM_THREADS in its environment: deploy with site.yml",
+            ],
+        ),
+        (
+            {"OMP_NUM_THREADS": "8", "HOME": "/there", "NCCL_ALGO": "s3cret"},
+            [f"the process has NCCL_ALGO in its environment, {STRANGE}"],
+        ),
+    ],
+)
+def test_the_environment_of_a_process(differences, running, said):
+    assert differences.environment_differences({"OMP_NUM_THREADS": 8, "HOME": "/there"}, running) == said
