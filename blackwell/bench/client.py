@@ -1,9 +1,10 @@
 """One request after the other, as a client of SGLang's native API sends them."""
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import aiohttp
@@ -111,14 +112,27 @@ def _counted_before(answer: Sequence[Mapping]) -> tuple[int, int]:
     return sum(rank["num_reqs"] for rank in answer) - queued, queued
 
 
+@contextmanager
+def collector_off() -> Iterator[None]:
+    """No garbage collection for the length of a block: all clients are one thread, which it would hold up together."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator[Server]:
     """A server for the length of a block, with as many connections as there are requests."""
     # aiohttp's own limit is 100 connections: beyond them it would hold requests back, unseen.
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_SECONDS)
     timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
-        yield Server(url, session)
+    with collector_off():
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+            yield Server(url, session)
 
 
 @asynccontextmanager

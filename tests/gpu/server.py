@@ -21,6 +21,9 @@ READY = "The server is fired up and ready to roll!"
 START_SECONDS = 500
 STEPS = 3
 
+PAUSE_SECONDS = 0.02
+"""From where on a garbage collection of the tokenizer manager is one that a client sees: a decode round or more."""
+
 RANDOM_WEIGHTS = ("--load-format", "dummy")
 MOST_REQUESTS = 64
 
@@ -43,7 +46,7 @@ def common(most_requests: int) -> tuple[str, ...]:
         *("--skip-tokenizer-init", "--sampling-backend", "pytorch", "--grammar-backend", "none"),
         *("--host", "127.0.0.1", "--cuda-graph-max-bs", str(most_requests)),
         *("--max-running-requests", str(most_requests), "--random-seed", "7"),
-        *("--enable-metrics", "--disable-radix-cache"),
+        *("--enable-metrics", "--disable-radix-cache", "--gc-warning-threshold-secs", str(PAUSE_SECONDS)),
     )
 
 
@@ -72,9 +75,14 @@ class Server:
         *,
         most_requests: int = MOST_REQUESTS,
         tp: int = 1,
+        freeze_gc: bool = True,
     ) -> None:
-        """A server on ``tp`` cards; ``environment`` is added to this process's own, whose ``PYTHONPATH`` has SGLang."""
-        self.log, self.port = log, port
+        """A server on ``tp`` cards; ``environment`` is added to this process's own, whose ``PYTHONPATH`` has SGLang.
+
+        ``freeze_gc``: as the deployed service does, so that no garbage collection goes through what was there at the
+        start.
+        """
+        self.log, self.port, self.freeze_gc = log, port, freeze_gc
         launch = [sys.executable, "-m", "sglang.launch_server", "--port", str(port), "--tp-size", str(tp)]
         self.command = [*launch, *common(most_requests), *options]
         several = {} if tp == 1 else SEVERAL_CARDS
@@ -95,6 +103,8 @@ class Server:
                 raise ServerError(f"{self.log.name}: not ready\n{self.log.read_text(errors='replace')[-3500:]}")
             time.sleep(0.5)
         self.start_seconds = time.monotonic() - begun
+        if self.freeze_gc:
+            self._freeze_gc()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
@@ -141,6 +151,17 @@ class Server:
         status, answer = self.ask("/abort_request", {"rid": "", "abort_all": True})
         if status != 200:
             raise ServerError(f"no abort: {answer}")
+
+    def _freeze_gc(self) -> None:
+        status, answer = self.ask("/freeze_gc", {})
+        if status != 200:
+            self.stop()
+            raise ServerError(f"garbage collection not frozen: {answer}")
+
+    def pauses(self) -> list[float]:
+        """Seconds of each garbage collection of the tokenizer manager that took longer than ``PAUSE_SECONDS``."""
+        found = re.findall(r"LONG GARBAGE COLLECTION DETECTED .*?Duration: ([\d.]+)s", self.log.read_text())
+        return [float(seconds) for seconds in found]
 
     def running(self) -> int:
         """Requests that are being decoded."""

@@ -27,7 +27,7 @@ import models
 import speed_files
 import speed_servers
 from command_line import WRONG
-from server import ServerError, side_by_side
+from server import PAUSE_SECONDS, ServerError, side_by_side
 from speed_options import parser, plan_of
 from speed_plan import START_SECONDS, Plan, all_seconds, minutes, steps_seconds
 from speed_run import STEPPED, OutOfTimeError, Run
@@ -88,6 +88,7 @@ def begun(
         "workload": asdict(plan.workload),
         "tp": options.tp,
         "acceptance_by_steps": options.acceptance_by_steps,
+        "freeze_gc": not options.collect_garbage,
         "gpu": machine.used(cards, options.tp),
         "commit": options.commit,
         "patch_tree": hashes.get(PATCHED, ""),
@@ -104,7 +105,14 @@ def compare(options: argparse.Namespace, plan: Plan, kept: speed_files.Kept, has
         sys.stdout.write(kept.finish(whole=True))
         return 0
     say(estimate(plan, list(hashes), steps=steps))
-    settings = Settings(options.stock, options.tp, options.memory, options.port, options.acceptance_by_steps)
+    settings = Settings(
+        options.stock,
+        options.tp,
+        options.memory,
+        options.port,
+        by_steps=options.acceptance_by_steps,
+        freeze_gc=not options.collect_garbage,
+    )
     (options.out / "logs").mkdir(exist_ok=True)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="models-")))
@@ -114,7 +122,13 @@ def compare(options: argparse.Namespace, plan: Plan, kept: speed_files.Kept, has
         kept.started({name: speed_servers.checked(name, servers[name], hashes[name]) for name in servers})
         say(f"started in {max(server.start_seconds for server in servers.values()):.0f} s")
         origins = {name: Origin(options.commit, hashes[name], kept.what["gpu"]) for name in servers}
-        return measure(Run(plan, kept, servers, origins, say, until), steps=steps)
+        status = measure(Run(plan, kept, servers, origins, say, until), steps=steps)
+        pauses = {name: server.pauses() for name, server in servers.items()}
+        kept.ended(pauses)
+        for name, seconds in pauses.items():
+            total = sum(seconds)
+            say(f"{name}: {len(seconds)} garbage collections of more than {PAUSE_SECONDS} s, {total:.1f} s in all")
+        return status
 
 
 def measure(run: Run, *, steps: bool) -> int:

@@ -1,7 +1,7 @@
 """What the comparison of speeds keeps, and goes on from when it is run again."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -71,8 +71,17 @@ class Kept:
     def started(self, servers: Mapping[str, Mapping]) -> None:
         """Keep what is measured, and the servers that have started for it."""
         self.starts.append(dict(servers))
+        self._write_servers()
+
+    def _write_servers(self) -> None:
         text = json.dumps({"what": self.what, "starts": self.starts}, indent=1)
         durable.replace(self.out / SERVERS, f"{text}\n".encode())
+
+    def ended(self, pauses: Mapping[str, Sequence[float]]) -> None:
+        """Keep the seconds of each server's long garbage collections beside what is kept of its start."""
+        for name, seconds in pauses.items():
+            self.starts[-1][name] = {**self.starts[-1][name], "gc_pauses_s": list(seconds)}
+        self._write_servers()
 
     def keep_steps(self, steps: Mapping) -> None:
         """Keep the result of the load that steps."""

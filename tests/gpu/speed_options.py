@@ -42,6 +42,11 @@ def parser(description: str) -> argparse.ArgumentParser:
         action="store_true",
         help="simulate 1.78, 2.40 and 2.88 tokens a round for 1, 2 and 3 steps; SGLang itself simulates 2, 2.88, 2.88",
     )
+    made.add_argument(
+        "--collect-garbage",
+        action="store_true",
+        help="leave the servers' garbage collection as SGLang has it, which the deployed service does not",
+    )
     made.add_argument("--commit", default="", help="commit of this project, for the rows")
     made.add_argument("--seconds-budget", type=float, metavar="S", help="begin nothing that would end later than this")
     made.add_argument("--no-steps", action="store_true", help="leave out the load that steps at the end")

@@ -36,7 +36,7 @@ class Settings:
     """``stock``: PYTHONPATH of the unpatched package. ``tp``: cards. ``memory``: share of what is free on a card.
 
     ``by_steps``: fewer draft steps accept less. Otherwise each round of the simulation gives 2.88 tokens, or one more
-    than there are steps if that is less.
+    than there are steps if that is less. ``freeze_gc``: as the deployed service does.
     """
 
     stock: str
@@ -44,6 +44,7 @@ class Settings:
     memory: float = 0.8
     port: int = 21000
     by_steps: bool = False
+    freeze_gc: bool = True
 
 
 def server_of(arm: str) -> str:
@@ -62,6 +63,7 @@ def made(settings: Settings, wanted: Sequence[str], models: Path, logs: Path) ->
             _environment(name, settings, models),
             most_requests=MOST_REQUESTS,
             tp=settings.tp,
+            freeze_gc=settings.freeze_gc,
         )
         for number, name in enumerate(options)
         if name in wanted
