@@ -3,7 +3,8 @@
 
 systemd runs this as ExecStartPost of sglang.service, so that "active" means ready. What was found is written to a
 record in the runtime directory, which systemd removes when the service stops. Exits 1 with one sentence if the server
-ends or time runs out.
+ends or time runs out. With --freeze-gc, the garbage collection of its processes is told to leave alone what is there
+once it has generated; a server that refuses that is ready all the same, and the record says so.
 """
 
 import argparse
@@ -77,6 +78,12 @@ def main() -> int:
     parser.add_argument("--pid", type=int, required=True, help="main process of the server; the wait ends when it does")
     parser.add_argument("--timeout", type=float, required=True, help="seconds to wait at most")
     parser.add_argument("--prompt", required=True, help="text to continue")
+    parser.add_argument(
+        "--freeze-gc",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="keep later garbage collections from going through everything that the server holds from its start",
+    )
     parser.add_argument("--record", type=Path, required=True, help="file to write when the server is ready")
     options = parser.parse_args()
     started = time.monotonic()
@@ -85,6 +92,9 @@ def main() -> int:
         print(f"sglang-ready: {problem}", file=sys.stderr)
         return 1
     seconds = round(time.monotonic() - started, 1)
+    frozen = options.freeze_gc and request(f"{options.url}/freeze_gc", {}) is not None
+    if options.freeze_gc and not frozen:
+        print("sglang-ready: /freeze_gc was refused: requests may wait for garbage collections", file=sys.stderr)
     write_record(
         options.record,
         {
@@ -92,6 +102,7 @@ def main() -> int:
             "release": os.environ.get("BLACKWELL_RELEASE", ""),
             "pid": options.pid,
             "seconds": seconds,
+            "gc_frozen": frozen,
         },
     )
     print(f"sglang-ready: healthy and generating after {seconds:g} s")

@@ -31,6 +31,7 @@ VARIABLES = {
     "sglang_server_port": 30000,
     "_sglang_server_ready_record": "/run/sglang/ready.json",
     "sglang_server_ready_prompt": 'n5 "n6" 50% of $HOME',
+    "sglang_server_freeze_gc": True,
     "sglang_server_memory_max": "infinity",
     "sglang_device": "cpu",
     "_sglang_server_loopback": True,
@@ -46,6 +47,7 @@ def rendered(argv=ARGV, **variables):
         undefined=StrictUndefined,
         autoescape=select_autoescape(),
     )
+    environment.filters["bool"] = bool
     environment.tests["match"] = lambda text, pattern: re.match(pattern, str(text)) is not None
     template = environment.get_template("sglang.service.j2")
     return template.render(VARIABLES | {"_sglang_server_argv": list(argv)} | variables)

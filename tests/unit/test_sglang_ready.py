@@ -15,16 +15,19 @@ GENERATED = {"text": " n8", "meta_info": {"completion_tokens": 1}}
 
 
 class Server(ThreadingHTTPServer):
-    """Answers like SGLang: a status for /health, a status and a body for /generate."""
+    """Answers like SGLang: a status for /health, a status and a body for /generate, a status for /freeze_gc."""
 
-    def __init__(self, health, generate, body):
+    def __init__(self, health, generate, body, freeze=404):
+        self.posted = posted = []
+
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
                 self.answer(health(), {})
 
             def do_POST(self):
                 self.rfile.read(int(self.headers["Content-Length"]))
-                self.answer(generate, body)
+                posted.append(self.path)
+                self.answer(freeze if self.path == "/freeze_gc" else generate, body)
 
             def answer(self, status, content):
                 self.send_response(status)
@@ -45,7 +48,7 @@ class Server(ThreadingHTTPServer):
         super().__exit__(*arguments)
 
 
-def check(server, record, pid=None, timeout="1.5"):
+def check(server, record, *arguments, pid=None, timeout="1.5"):
     words = {
         "url": f"http://127.0.0.1:{server.server_address[1]}",
         "pid": str(pid or os.getpid()),
@@ -55,7 +58,7 @@ def check(server, record, pid=None, timeout="1.5"):
     }
     program = paths.ROOT / "templates" / "sglang-ready.py"
     return subprocess.run(
-        [sys.executable, program, *(f"--{name}={value}" for name, value in words.items())],
+        [sys.executable, program, *(f"--{name}={value}" for name, value in words.items()), *arguments],
         env={"BLACKWELL_DEPLOYMENT": "d1", "BLACKWELL_RELEASE": "r1"},
         capture_output=True,
         text=True,
@@ -105,3 +108,29 @@ def test_the_wait_ends_with_the_server(record):
         run = check(server, record, pid=ended.pid, timeout="600")
     assert run.returncode == 1
     assert f"the server (pid {ended.pid}) ended before it was ready" in run.stderr
+
+
+def test_garbage_collection_is_frozen_once_it_has_generated(record):
+    with Server(lambda: 200, 200, GENERATED, freeze=200) as server:
+        run = check(server, record, "--freeze-gc")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert server.posted == ["/generate", "/freeze_gc"]
+    assert json.loads(record.read_text())["gc_frozen"] is True
+
+
+def test_a_server_that_does_not_freeze_is_ready_and_says_so(record):
+    with Server(lambda: 200, 200, GENERATED, freeze=404) as server:
+        run = check(server, record, "--freeze-gc")
+    assert run.returncode == 0
+    assert run.stderr.count("\n") == 1
+    assert "/freeze_gc was refused" in run.stderr
+    assert json.loads(record.read_text())["gc_frozen"] is False
+
+
+@pytest.mark.parametrize("arguments", [(), ("--no-freeze-gc",)])
+def test_it_is_left_as_it_is_without_being_asked(record, arguments):
+    with Server(lambda: 200, 200, GENERATED, freeze=200) as server:
+        run = check(server, record, *arguments)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert server.posted == ["/generate"]
+    assert json.loads(record.read_text())["gc_frozen"] is False

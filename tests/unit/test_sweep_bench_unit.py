@@ -67,7 +67,7 @@ def test_the_readiness_check_asks_the_other_server_and_writes_elsewhere():
     (check,) = all_of(made(), "Service", "ExecStartPost")
     assert check == (
         "/etc/sglang/sglang-ready --pid $MAINPID --timeout 180 --url http://127.0.0.1:30007 "
-        '--record /run/blackwell-bench/ready.json --prompt "n5 \\"n6\\" 50%% of $$HOME"'
+        '--record /run/blackwell-bench/ready.json --prompt "n5 \\"n6\\" 50%% of $$HOME" --freeze-gc'
     )
     assert all_of(made(), "Service", "RuntimeDirectory") == ["blackwell-bench"]
 

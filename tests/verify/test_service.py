@@ -32,9 +32,17 @@ def test_the_process_has_the_environment(host, main_pid, intent, same):
     same(environment_differences(intent["server"]["environment"], running))
 
 
-def test_the_deployment_that_is_ready_is_the_one_asked_for(host, intent, main_pid):
-    record = json.loads(host.file(intent["server"]["ready_record"]).content_string)
-    assert (record["deployment"], str(record["pid"])) == (intent["server"]["deployment"], main_pid)
+@pytest.fixture(scope="module")
+def ready(host, intent):
+    return json.loads(host.file(intent["server"]["ready_record"]).content_string)
+
+
+def test_the_deployment_that_is_ready_is_the_one_asked_for(ready, intent, main_pid):
+    assert (ready["deployment"], str(ready["pid"])) == (intent["server"]["deployment"], main_pid)
+
+
+def test_garbage_collection_is_frozen_as_asked_for(ready, intent):
+    assert ready["gc_frozen"] == intent["server"]["freeze_gc"]
 
 
 def test_a_rollback_would_find_this_deployment(host, intent):
