@@ -116,7 +116,8 @@ ACCEPTED = {
     "kept 0": TARGET | TOKEN | {"_model_listed": {"stdout_lines": LISTED}, "model_revisions_kept": 0},
 }
 OLD_PYTHON = """#!/bin/sh
-[ "$1" = -c ] || { echo Traceback; echo "SyntaxError: of old"; exit 1; } >&2
+# As an interpreter does, it reads the program before it complains: a writer whose reader is gone says something else.
+[ "$1" = -c ] || { cat >/dev/null; echo Traceback; echo "SyntaxError: of old"; exit 1; } >&2
 """
 PLAYBOOK = """
 - hosts: all
