@@ -10,6 +10,7 @@ from invoke import Collection, Context
 from blackwell import (
     completion,
     findings,
+    gpus,
     journal,
     load_control,
     playbooks,
@@ -242,7 +243,8 @@ def doctor(c: Context, inventory: str = "", *, json: bool = False) -> int:
             there = remote.call(connection, host, "clock")["now"]
             clock = doctors.clock(sent, there, time.time())
             seconds, entries = doctors.ANSWER_SECONDS, doctors.JOURNAL_ENTRIES
-            seen = remote.call(connection, host, "doctor", seconds=seconds, warnings=entries)
+            cards = gpus.wanted(known.hosts.get(host.name, {}))
+            seen = remote.call(connection, host, "doctor", seconds=seconds, warnings=entries, gpus=cards)
             look = doctors.parse(host, known, connection.user, seen, clock)
             found = doctors.findings(look, policy_origin.findings(connection, host, known))
     except HostError as error:

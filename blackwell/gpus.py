@@ -1,83 +1,61 @@
-"""What nvidia-smi says of a host's cards that an operator should know."""
+"""What is wrong with a host's cards: the preflight's doctor of the GPUs, asked while the server runs."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-OURS = ("/sglang.service", "/blackwell-bench.service", "/blackwell-bench-server.service")
-"""The control groups that may compute on the cards."""
+from blackwell import paths, role_defaults
+from blackwell.findings import PROBLEM, WARNING, Finding
 
-SLOWED = {
-    0x08: "hardware slowdown",
-    0x20: "too hot, by the driver",
-    0x40: "too hot, by the hardware",
-    0x80: "power brake of the power supply",
+PROGRAM = paths.ROOT / "roles/preflight/files/gpu_doctor.py"
+
+OPTIONS: Mapping[str, str] = {
+    "--driver": "preflight_gpu_driver",
+    "--capability": "preflight_gpu_capability",
+    "--refuse-nccl": "preflight_gpu_nccl_refused",
+    "--warn": "preflight_gpu_warnings",
 }
-"""Bits of ``clocks_event_reasons.active`` that are no part of working (nvmlClocksEventReasons of NVML's reference)."""
+"""Its options, and the variables of the role preflight that give them."""
 
 
-@dataclass(frozen=True)
-class Card:
-    """``uncorrected``: memory errors since the driver was loaded, None where the card does not count.
+def wanted(variables: Mapping[str, object]) -> dict | None:
+    """``gpus`` of ``on_host.doctor`` for a host with these variables; None where no card is wanted.
 
-    ``slowed``: why its clocks are held down now.
+    Variables are taken as they are written. What only a play can resolve is left to the program's own defaults.
     """
-
-    index: str
-    name: str
-    uncorrected: int | None
-    slowed: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Process:
-    """A process on a card that is none of the service's; ``memory`` in MiB, as nvidia-smi writes it."""
-
-    pid: str
-    memory: str
-    name: str
-
-
-@dataclass(frozen=True)
-class Cards:
-    """``error``: what nvidia-smi said instead of an answer; empty if it gave one."""
-
-    cards: tuple[Card, ...]
-    strangers: tuple[Process, ...]
-    error: str = ""
-
-
-def parse(found: Mapping | None) -> Cards | None:
-    """The cards by ``gpus`` of what ``on_host.doctor`` returned; None on a host without nvidia-smi."""
-    if found is None:
+    count = _count(variables)
+    if not count:
         return None
-    error = found["cards"].get("error") or found["processes"].get("error") or ""
-    rows = [_cells(line, 4) for line in found["cards"].get("text", "").splitlines() if line.strip()]
-    processes = [_cells(line, 3) for line in found["processes"].get("text", "").splitlines() if line.strip()]
-    if any(len(row) != 4 for row in rows) or any(len(row) != 3 for row in processes):
-        return Cards((), (), "it answered in another form")
-    return Cards(
-        tuple(_card(*row) for row in rows),
-        tuple(Process(*row) for row in processes if not _ours(found["groups"].get(row[0], ""))),
-        error,
-    )
+    found = {option: _words(variables, name) for option, name in OPTIONS.items()}
+    options = [f"{option}={words}" for option, words in found.items() if words is not None]
+    return {"program": PROGRAM.read_text(encoding="utf-8"), "arguments": ["--json", f"--gpus={count}", *options]}
 
 
-def _cells(line: str, count: int) -> list[str]:
-    return [cell.strip() for cell in line.split(",", count - 1)]
+def _count(variables: Mapping[str, object]) -> int:
+    count = role_defaults.number(variables, "preflight", "preflight_gpu_count")
+    if count is not None:
+        return count
+    # As the role's own default has it.
+    if role_defaults.value(variables, "sglang", "sglang_device") == "cpu":
+        return 0
+    return role_defaults.number(variables, "sglang_server", "sglang_server_tp_size") or 1
 
 
-def _card(index: str, name: str, uncorrected: str, reasons: str) -> Card:
-    try:
-        bits = int(reasons, 16)
-    except ValueError:
-        bits = 0
-    return Card(
-        index,
-        name,
-        int(uncorrected) if uncorrected.isdecimal() else None,
-        tuple(words for bit, words in SLOWED.items() if bits & bit),
-    )
+def _words(variables: Mapping[str, object], name: str) -> str | None:
+    value = role_defaults.value(variables, "preflight", name)
+    words = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return None if "{{" in words else words
 
 
-def _ours(group: str) -> bool:
-    return any(line.endswith(OURS) or any(f"{name}/" in line for name in OURS) for line in group.splitlines())
+def findings(found: Mapping[str, str] | None) -> list[Finding]:
+    """The findings by ``gpus`` of what ``on_host.doctor`` returned; none where no card was wanted."""
+    if found is None:
+        return []
+    if "error" in found:
+        what = f"the GPUs could not be looked at: {found['error']}"
+        level = PROBLEM if "no answer" in found["error"] else WARNING
+        return [Finding(level, what, "on the host: nvidia-smi; dmesg | grep -i nvrm")]
+    told = json.loads(found["text"])["findings"]
+    return [
+        Finding(one["level"], f"{one['what']} ({one['name']})" if one["remedy"] else one["what"], one["remedy"])
+        for one in told
+    ]

@@ -12,6 +12,7 @@ import pwd
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -45,10 +46,9 @@ WARNING_PRIORITY = 4
 # /health generates a token and gives up after 20 s by itself.
 HEALTH_SECONDS = 25
 INFORMATION_SECONDS = 10
-GPU_FIELDS = "index,name,ecc.errors.uncorrected.volatile.total,clocks_event_reasons.active"
-PROCESS_FIELDS = "pid,used_memory,process_name"
 # A card that fell off the bus can hold the driver.
 GPU_SECONDS = 15
+GPU_DOCTOR_SECONDS = 100
 
 
 def _output(*words: str) -> str:
@@ -187,9 +187,12 @@ def status(warnings: int) -> dict:
     return found
 
 
-def doctor(warnings: int) -> dict:
-    """``status``, and what else goes wrong on a host: its memory, what a measurement left, its GPUs."""
-    return {**status(warnings), "memory": _memory(), "bench": _bench(), "gpus": _gpus()}
+def doctor(warnings: int, gpus: dict | None) -> dict:
+    """``status``, and what else goes wrong on a host: its memory, what a measurement left, its GPUs.
+
+    ``gpus``: the ``program`` that looks at them and its ``arguments``; None where there are to be none.
+    """
+    return {**status(warnings), "memory": _memory(), "bench": _bench(), "gpus": gpus and _gpus(**gpus)}
 
 
 def _memory() -> dict:
@@ -208,15 +211,18 @@ def _bench() -> dict:
     return {**{name: state[1] if state else "unknown" for name, state in states.items()}, "run": run and run[1]}
 
 
-def _gpus() -> object:
-    """What nvidia-smi says of the cards and of processes on them, with each one's control group; None without it."""
-    if not shutil.which("nvidia-smi"):
-        return None
-    cards = _queried(f"--query-gpu={GPU_FIELDS}")
-    processes = _queried(f"--query-compute-apps={PROCESS_FIELDS}")
-    rows = [[cell.strip() for cell in line.split(",", 2)] for line in processes.get("text", "").splitlines()]
-    groups = {row[0]: _file(Path(f"/proc/{row[0]}/cgroup")).get("text", "") for row in rows if row[0].isdigit()}
-    return {"cards": cards, "processes": processes, "groups": groups}
+def _gpus(program: str, arguments: list) -> dict:
+    """What the doctor of the GPUs prints, as ``text``; where it does not get there, its last word, as ``error``."""
+    words = [sys.executable, "-I", "-", *arguments]
+    try:
+        done = subprocess.run(
+            words, input=program, capture_output=True, text=True, timeout=GPU_DOCTOR_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"no answer within {GPU_DOCTOR_SECONDS} s"}
+    if done.stdout.startswith("{"):
+        return {"text": done.stdout}
+    return {"error": (done.stderr.strip().splitlines() or ["it said nothing"])[-1]}
 
 
 def _queried(query: str) -> dict:

@@ -30,7 +30,12 @@ def defaults(role: str, variables: Mapping[str, object]) -> Mapping[str, object]
     return {**own, **data[f"_{role}_standard"], **data[f"_{role}_machines"][profile["machine"]], **profile["settings"]}
 
 
+def value(variables: Mapping[str, object], role: str, name: str) -> object:
+    """A host's variable as it is written, or else the role's default; None if neither is there."""
+    return variables.get(name, defaults(role, variables).get(name))
+
+
 def number(variables: Mapping[str, object], role: str, name: str) -> int | None:
     """A whole number from a host's variables, or else from a role's defaults; None if only a play can resolve it."""
-    value = str(variables.get(name, defaults(role, variables).get(name)))
-    return int(value) if value.isdecimal() else None
+    written = str(value(variables, role, name))
+    return int(written) if written.isdecimal() else None

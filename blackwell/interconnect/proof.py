@@ -114,7 +114,7 @@ def _slower(proof: Proof, last: Proof) -> list[str]:
     ]
 
 
-LOOK = "ssh {name} sudo python3 - < scripts/doctor"
+LOOK = "fab -H {name} doctor"
 NO_PEERS = (
     LOOK,
     "no IOMMU, or iommu=pt, and no ACS on the bridges that the doctor names: what GPUs write to each other is lost",

@@ -69,11 +69,13 @@ def add_userspace(machine):
         machine.write(f"dev/{name}", "")
     empty = machine.programs / "nothing"
     empty.write_text("")
-    answers = {"--query-gpu=*": "cards.csv", "'topo -p2p r'": "p2p.txt"}
+    clocks = machine.programs / "clocks"
+    clocks.write_text("".join(f"{number}, 0x0000000000000001\n" for number in range(8)))
+    answers = {"--query-gpu=index,uuid,*": "cards.csv", "'topo -p2p r'": "p2p.txt"}
     machine.program(
         "nvidia-smi",
         **{pattern: RECORDINGS / name for pattern, name in answers.items()},
-        **{"--query-compute-apps=*": empty},
+        **{"--query-compute-apps=*": empty, "--query-gpu=index,clocks_*": clocks},
     )
 
 

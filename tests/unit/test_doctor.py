@@ -14,7 +14,8 @@ from blackwell.speculation_setting import THRESHOLD
 GIB = 2**30
 READY = LOOK["unit"]["StateChangeTimestamp"].removeprefix("@")
 DEPLOY = "ansible-playbook site.yml -i /inv --limit box"
-NOTHING = {"cards": {"text": ""}, "processes": {"text": ""}, "groups": {}}
+LOST = {"name": "count", "level": PROBLEM, "what": "GPU 3 does not answer", "remedy": "see dmesg"}
+WELL_CARDS = {"name": "count", "level": OK, "what": "7 x B, driver 580", "remedy": ""}
 REPORT = INFORMATION | BY_LOAD
 WELL = LOOK | {
     "memory": {"available": 20 * GIB, "total": 64 * GIB},
@@ -213,31 +214,23 @@ ERROR = {"time": float(READY) + 60, "text": "torch.cuda.OutOfMemoryError: CUDA o
             ),
         ),
         (
-            {"gpus": NOTHING | {"cards": {"error": "GPU is lost"}}},
-            Finding(PROBLEM, "nvidia-smi does not show the GPUs: GPU is lost", "on the host: dmesg | grep -i nvrm"),
+            {"gpus": {"text": json.dumps({"findings": [LOST, WELL_CARDS]})}},
+            Finding(PROBLEM, "GPU 3 does not answer (count)", "see dmesg"),
         ),
         (
-            {"gpus": NOTHING | {"cards": {"text": "3, B, 2, 0x0\n"}}},
+            {"gpus": {"error": "no answer within 100 s"}},
             Finding(
                 PROBLEM,
-                "GPU 3 (B) has had 2 uncorrected memory errors since the driver was loaded",
-                "on the host: nvidia-smi -q -d ECC,ROW_REMAPPER -i 3",
+                "the GPUs could not be looked at: no answer within 100 s",
+                "on the host: nvidia-smi; dmesg | grep -i nvrm",
             ),
         ),
         (
-            {"gpus": NOTHING | {"cards": {"text": "3, B, 0, 0x20\n"}}},
+            {"gpus": {"error": "SyntaxError: of old"}},
             Finding(
                 WARNING,
-                "GPU 3 (B) runs at lower clocks: too hot, by the driver",
-                "on the host: nvidia-smi -q -d PERFORMANCE,TEMPERATURE -i 3",
-            ),
-        ),
-        (
-            {"gpus": NOTHING | {"processes": {"text": "11, 512, python\n"}}},
-            Finding(
-                WARNING,
-                "process 11 (python) holds 512 MiB of a GPU and is not of the service",
-                "on the host: ps -fp 11",
+                "the GPUs could not be looked at: SyntaxError: of old",
+                "on the host: nvidia-smi; dmesg | grep -i nvrm",
             ),
         ),
     ],

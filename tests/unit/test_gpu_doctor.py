@@ -60,6 +60,11 @@ def set_cards(facts, only=ALL, **values):
     facts["cards"] = {"text": "".join(f"{', '.join(row)}\n" for row in rows)}
 
 
+def set_clocks(facts, reasons):
+    """What holds down the clocks, by card; those that are idle for the rest."""
+    facts["clocks"] = {"text": "".join(f"{number}, {reasons.get(number, 1):#018x}\n" for number in ALL)}
+
+
 def drop_card(facts, number):
     rows = facts["cards"]["text"].splitlines()
     facts["cards"] = {"text": "\n".join(rows[:number] + rows[number + 1 :])}
@@ -288,6 +293,18 @@ WRONG = {
         "the power of GPU 0, 1 and 2 is capped at 450 W, its default is 600 W",
         "nvidia-smi -i 0,1,2 -pl 600, and look for what lowered it",
     ),
+    "clocks held down": (
+        lambda facts: set_clocks(facts, {1: 0x48, 2: 0x04, 6: 0x48}),
+        ("clocks", "warning"),
+        "GPU 1 and 6 runs at lower clocks: hardware slowdown, too hot, by the hardware",
+        "see nvidia-smi -q -d PERFORMANCE,TEMPERATURE, and the fans",
+    ),
+    "power brake": (
+        lambda facts: set_clocks(facts, {7: 0x80}),
+        ("clocks", "warning"),
+        "GPU 7 runs at lower clocks: power brake of the power supply",
+        "see nvidia-smi -q -d PERFORMANCE,TEMPERATURE, and the fans",
+    ),
     "ECC off": (
         lambda facts: set_cards(facts, [3], ecc__mode__current="Disabled"),
         ("ecc", "warning"),
@@ -385,6 +402,10 @@ NOTHING = {
     "fields that the card does not have": lambda facts: set_cards(
         facts, mig__mode__current="[N/A]", mig__mode__pending="[N/A]", ecc__mode__current="[N/A]", power__limit="[N/A]"
     ),
+    "clocks that the driver does not tell": lambda facts: facts.update(
+        clocks={"error": 'Field "clocks_event_reasons.active" is not a valid field to query.'}
+    ),
+    "clocks of an older recording": lambda facts: facts.pop("clocks"),
     "another NCCL": lambda facts: nccl(facts, "2.28.3", loaded=True),
     "fabric manager of a machine that has a switch": lambda facts: facts.update(
         fabric_manager=["/usr/bin/nv-fabricmanager"], pci=[*facts["pci"], {**facts["pci"][0], "class": "0x068000"}]

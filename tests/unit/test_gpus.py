@@ -1,54 +1,72 @@
-"""What nvidia-smi says, as what an operator should know."""
+"""The doctor of the GPUs, asked by the operator's: for which hosts, with what, and what became of it."""
+
+import json
 
 import pytest
 
 from blackwell import gpus
-from blackwell.gpus import Card, Cards, Process
+from blackwell.findings import OK, PROBLEM, WARNING, Finding
 
-NAME = "NVIDIA RTX PRO 6000 Blackwell Server Edition"
-SERVICE = "0::/system.slice/sglang.service\n"
-
-
-def found(cards="", processes="", **groups):
-    return {"cards": {"text": cards}, "processes": {"text": processes}, "groups": groups}
-
-
-def test_no_nvidia_smi():
-    assert gpus.parse(None) is None
+USUAL = [
+    *("--driver=580", "--capability=12.0", "--refuse-nccl=2.26.2"),
+    "--warn=acs,clocks,ecc,iommu,link,p2p,power",
+]
 
 
 @pytest.mark.parametrize(
-    ("line", "card"),
+    "variables",
+    [{"sglang_device": "cpu"}, {"preflight_gpu_count": 0}, {"sglang_device": "cpu", "sglang_server_tp_size": 2}],
+)
+def test_a_host_that_wants_no_card_is_not_asked_for_one(variables):
+    assert gpus.wanted(variables) is None
+
+
+@pytest.mark.parametrize(
+    ("variables", "count"),
     [
-        (f"0, {NAME}, 0, 0x0000000000000001", Card("0", NAME, 0, ())),
-        (f"1, {NAME}, [N/A], 0x0000000000000004", Card("1", NAME, None, ())),
-        (f"7, {NAME}, 2, 0x0000000000000048", Card("7", NAME, 2, ("hardware slowdown", "too hot, by the hardware"))),
-        (f"0, {NAME}, 0, [N/A]", Card("0", NAME, 0, ())),
+        ({}, 1),
+        ({"sglang_server_tp_size": 4}, 4),
+        ({"sglang_server_tp_size": "{{ cards }}"}, 1),
+        ({"sglang_server_profile": "kimi_k25_int4"}, 8),
+        ({"sglang_device": "cpu", "preflight_gpu_count": 2}, 2),
     ],
 )
-def test_a_card(line, card):
-    assert gpus.parse(found(f"{line}\n")) == Cards((card,), ())
+def test_how_many_cards_are_wanted(variables, count):
+    found = gpus.wanted(variables)
+    assert found["arguments"] == ["--json", f"--gpus={count}", *USUAL]
+    assert found["program"].startswith("#!/usr/bin/env python3")
 
 
-def test_processes_that_are_not_of_the_service():
-    processes = "11, 90000, /opt/sglang/venv/bin/python\n12, 512, /usr/bin/a, b\n13, [N/A], [Not Found]\n14, 4, x\n"
-    groups = {
-        "11": SERVICE,
-        "12": "0::/user.slice/user-0.slice/session-1.scope\n",
-        "14": "0::/system.slice/blackwell-bench-server.service/inner\n",
+def test_what_the_inventory_asks_of_the_cards():
+    variables = {
+        "preflight_gpu_driver": "595.1",
+        "preflight_gpu_capability": 9.0,
+        "preflight_gpu_nccl_refused": [],
+        "preflight_gpu_warnings": ["p2p", "acs"],
     }
-    assert gpus.parse(found("", processes, **groups)).strangers == (
-        Process("12", "512", "/usr/bin/a, b"),
-        Process("13", "[N/A]", "[Not Found]"),
-    )
+    assert gpus.wanted(variables)["arguments"][2:] == [
+        *("--driver=595.1", "--capability=9.0", "--refuse-nccl=", "--warn=p2p,acs"),
+    ]
 
 
-@pytest.mark.parametrize("name", ["/system.slice/my-sglang.service", "/system.slice/sglang.service.d", "/other"])
-def test_a_control_group_that_only_looks_like_the_services(name):
-    assert gpus.parse(found("", "11, 1, python\n", **{"11": f"0::{name}\n"})).strangers
+def test_what_only_a_play_resolves_is_left_to_the_program():
+    variables = {"preflight_gpu_driver": "{{ driver }}", "preflight_gpu_warnings": ["acs", "{{ more }}"]}
+    assert gpus.wanted(variables)["arguments"][2:] == ["--capability=12.0", "--refuse-nccl=2.26.2"]
 
 
-def test_what_nvidia_smi_says_instead():
-    lost = {"error": "Unable to determine the device handle for GPU0: GPU is lost"}
-    assert gpus.parse(found() | {"cards": lost}).error == lost["error"]
-    assert gpus.parse(found(cards="0, A, 0\n")).error == "it answered in another form"
+def test_findings():
+    told = [
+        {"name": "acs", "level": WARNING, "what": "ACS redirects", "remedy": "setpci"},
+        {"name": "count", "level": OK, "what": "8 x RTX, driver 580", "remedy": ""},
+    ]
+    assert gpus.findings({"text": json.dumps({"host": "box", "exit": 1, "findings": told})}) == [
+        Finding(WARNING, "ACS redirects (acs)", "setpci"),
+        Finding(OK, "8 x RTX, driver 580"),
+    ]
+    assert gpus.findings(None) == []
+
+
+@pytest.mark.parametrize(("error", "level"), [("no answer within 100 s", PROBLEM), ("it said nothing", WARNING)])
+def test_cards_that_could_not_be_looked_at(error, level):
+    (finding,) = gpus.findings({"error": error})
+    assert (finding.level, finding.what) == (level, f"the GPUs could not be looked at: {error}")

@@ -57,7 +57,7 @@ def test_a_hang_says_how_far_the_ranks_came_and_what_to_do():
         "it hung; 1 of 2 ranks had reached: opened its GPU, 1 of 2 ranks had reached: summed one number"
     ]  # fmt: skip
     todo = proof.remedies(found, wrong, "box")
-    assert todo[0] == "ssh box sudo python3 - < scripts/doctor"
+    assert todo[0] == "fab -H box doctor"
     assert all(any(word in step for step in todo) for word in ("IOMMU", "ACS", "NCCL_P2P_DISABLE=1"))
 
 
@@ -79,7 +79,7 @@ def test_a_rank_that_failed_says_why(said, line):
     rows = [rank(told(0)[:2], status=None), rank(told(1)[:1], status=-9, said=said)]
     found = proof.parse("box", "cuda", {"ranks": rows, "active": False})
     assert proof.verdict(found, None) == [f"rank 1 failed after imported torch: {line}"]
-    assert proof.remedies(found, ["it"], "box") == ["ssh box sudo python3 - < scripts/doctor"]
+    assert proof.remedies(found, ["it"], "box") == ["fab -H box doctor"]
 
 
 def test_all_is_well():

@@ -3,11 +3,10 @@ import socket
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 
 import pytest
 
-from blackwell import on_host
+from blackwell import gpus, on_host
 
 
 @contextmanager
@@ -157,14 +156,6 @@ case $unit in
   *) echo 'ActiveState=inactive' ;;
 esac
 """
-SMI = """\
-#!/bin/sh
-case $1 in
-  --query-gpu=index,name,ecc.errors.uncorrected.volatile.total,clocks_event_reasons.active) echo '0, B, 0, 0x1' ;;
-  --query-compute-apps=pid,used_memory,process_name) echo "$PPID, 512, python" ;;
-esac
-"""
-BROKEN = "#!/bin/sh\necho 'Unable to determine the device handle for GPU0: GPU is lost'\nexit 15\n"
 
 
 @pytest.fixture
@@ -181,31 +172,44 @@ def programs(tmp_path, monkeypatch):
 
 
 def test_what_a_doctor_looks_at(programs):
-    programs(nvidia_smi=SMI)
-    found = json.loads(json.dumps(on_host.doctor(5)))
+    programs()
+    sent = {
+        "program": "import json, sys; print(json.dumps(sys.argv[1:]).join('{}')); sys.exit(1)",
+        "arguments": ["--x", "1"],
+    }
+    found = json.loads(json.dumps(on_host.doctor(5, sent)))
     assert found["bench"] == {"sweep": "active", "server": "inactive", "run": "20261130-061500"}
     assert found["memory"]["total"] > found["memory"]["available"] > 0
-    assert found["gpus"]["cards"] == {"text": "0, B, 0, 0x1\n"}
-    (pid,) = found["gpus"]["groups"]
-    assert found["gpus"]["groups"][pid] == Path(f"/proc/{pid}/cgroup").read_text()
+    assert found["gpus"] == {"text": '{["--x", "1"]}\n'}
     assert set(on_host.status(5)) < set(found)
 
 
-def test_a_host_without_cards_is_not_asked_for_them(programs):
+def test_a_host_that_wants_no_cards_is_not_asked_for_them(programs):
     programs()
-    assert on_host.doctor(5)["gpus"] is None
+    assert on_host.doctor(5, None)["gpus"] is None
 
 
-def test_what_nvidia_smi_says_instead(programs):
-    programs(nvidia_smi=BROKEN)
-    lost = {"error": "Unable to determine the device handle for GPU0: GPU is lost"}
-    assert on_host.doctor(5)["gpus"] == {"cards": lost, "processes": lost, "groups": {}}
+def test_the_doctor_of_the_gpus_itself(programs):
+    programs()
+    sent = {"program": gpus.PROGRAM.read_text(), "arguments": ["--json", "--gpus=8"]}
+    (finding,) = json.loads(on_host.doctor(5, sent)["gpus"]["text"])["findings"]
+    assert (finding["name"], finding["level"]) == ("count", "problem")
 
 
-def test_a_card_that_holds_the_driver(programs, monkeypatch):
-    monkeypatch.setattr(on_host, "GPU_SECONDS", 0.2)
-    programs(nvidia_smi="#!/bin/sh\nread -r never </dev/zero\n")
-    assert on_host.doctor(5)["gpus"]["cards"] == {"error": "no answer within 0.2 s"}
+@pytest.mark.parametrize(
+    ("program", "error"),
+    [
+        ("import sys; sys.exit('a\\nb')", "b"),
+        ("def", "SyntaxError: invalid syntax"),
+        ("pass", "it said nothing"),
+        ("while True: pass", "no answer within 0.2 s"),
+    ],
+)
+def test_a_doctor_that_does_not_get_there(programs, monkeypatch, program, error):
+    programs()
+    if error.startswith("no answer"):
+        monkeypatch.setattr(on_host, "GPU_DOCTOR_SECONDS", 0.2)
+    assert on_host.doctor(5, {"program": program, "arguments": []})["gpus"] == {"error": error}
 
 
 def test_the_records_of_deployments(monkeypatch, tmp_path):

@@ -40,6 +40,9 @@ CARD_FIELDS = (
     *("pcie.link.gen.current", "pcie.link.gen.max", "pcie.link.gen.gpumax", "power.limit", "power.default_limit"),
     *("ecc.mode.current", "ecc.errors.uncorrected.volatile.total", "memory.used"),
 )
+CLOCK_FIELDS = ("index", "clocks_event_reasons.active")
+"""Asked for by themselves: a driver that is too old to know the second answers nothing else with it."""
+
 PROCESS_FIELDS = ("gpu_uuid", "pid", "used_memory", "name")
 """Names of nvidia-smi --help-query-gpu and --help-query-compute-apps."""
 
@@ -61,6 +64,14 @@ NCCL = "venv/lib/python3*/site-packages/nvidia/nccl/lib/libnccl.so.2"
 
 OURS = ("sglang.service", "blackwell-bench.service", "blackwell-bench-server.service")
 """Units that may hold the cards."""
+
+SLOWED = {
+    0x08: "hardware slowdown",
+    0x20: "too hot, by the driver",
+    0x40: "too hot, by the hardware",
+    0x80: "power brake of the power supply",
+}
+"""Bits of clocks_event_reasons.active that are no part of working (nvmlClocksEventReasons of NVML's reference)."""
 
 HELD_MIB = 1024
 """Memory of a card, in MiB, from which it counts as held although no process shows: a driver itself keeps some 100."""
@@ -102,7 +113,7 @@ class Wanted:
     driver: str = "580"
     capability: str = "12.0"
     refused_nccl: tuple[str, ...] = ("2.26.2",)
-    warnings: tuple[str, ...] = ("acs", "ecc", "iommu", "link", "p2p", "power")
+    warnings: tuple[str, ...] = ("acs", "clocks", "ecc", "iommu", "link", "p2p", "power")
     skipped: tuple[str, ...] = ()
 
 
@@ -130,6 +141,7 @@ def gather(root: Path, release: Path) -> dict[str, Any]:
         "keys": {f"/{key}": _said("mokutil", "--test-key", f"/{key}") for key in KEYS if (root / key).exists()},
         "fabric_manager": [f"/{path}" for path in FABRIC_MANAGER if (root / path).exists()],
         "cards": _said("nvidia-smi", f"--query-gpu={','.join(CARD_FIELDS)}", "--format=csv,noheader,nounits"),
+        "clocks": _said("nvidia-smi", f"--query-gpu={','.join(CLOCK_FIELDS)}", "--format=csv,noheader,nounits"),
         "processes": processes,
         "groups": {pid: groups.get(pid, "") for pid in pids},
         "p2p": _said("nvidia-smi", "topo", "-p2p", "r"),
@@ -525,6 +537,19 @@ def _power(seen: Seen, _: Wanted) -> Said:
         yield f"the power of {_of(cards)} is capped at {said}", seen.there(remedy)
 
 
+def _clocks(seen: Seen, _: Wanted) -> Said:
+    rows = [line.split(",") for line in _lines(seen.facts.get("clocks"))]
+    reasons = {row[0].strip(): row[1].strip() for row in rows if len(row) == len(CLOCK_FIELDS)}
+
+    def say(card: Card) -> str:
+        told = reasons.get(card["index"], "")
+        bits = int(told, 16) if told.startswith("0x") else 0
+        return ", ".join(words for bit, words in SLOWED.items() if bits & bit)
+
+    for said, cards in _each(seen.cards, say).items():
+        yield f"{_of(cards)} runs at lower clocks: {said}", "see nvidia-smi -q -d PERFORMANCE,TEMPERATURE, and the fans"
+
+
 def _ecc(seen: Seen, _: Wanted) -> Said:
     for cards in _each(seen.cards, lambda card: "off" if card["ecc.mode.current"] == "Disabled" else "").values():
         indices = ",".join(card["index"] for card in cards)
@@ -581,6 +606,7 @@ CHECKS: dict[str, Callable[[Seen, Wanted], Said]] = {
     "memlock": _memlock,
     "nodes": _nodes,
     "power": _power,
+    "clocks": _clocks,
     "ecc": _ecc,
     "memory_errors": _memory_errors,
     "processes": _processes,
