@@ -8,6 +8,8 @@ import fcntl
 import os
 from pathlib import Path
 
+import driver_packages
+import metal
 import pytest
 from target import SETTINGS, make
 
@@ -60,3 +62,23 @@ def deployed(fresh):
 def second():
     """Another fresh host."""
     return make("second")
+
+
+@pytest.fixture(scope="session")
+def key(tmp_path_factory):
+    made = driver_packages.Key.make(tmp_path_factory.mktemp("key") / "gnupg")
+    yield made
+    made.discard()
+
+
+@pytest.fixture(scope="session")
+def repositories(key, tmp_path_factory):
+    """NVIDIA's repository at two times: ``after`` has a newer version of the branch than ``before``."""
+    root = tmp_path_factory.mktemp("repositories")
+    for name, versions in {
+        "before": (driver_packages.OLD, driver_packages.NEXT),
+        "after": (driver_packages.OLD, driver_packages.NEW, driver_packages.NEXT),
+    }.items():
+        driver_packages.repository(root / name, key, *versions)
+        driver_packages.keyring(root / name, key, metal.ARCHIVE)
+    return root

@@ -1,62 +1,17 @@
-"""The role nvidia_driver on hosts whose kernel module is a file, from repositories of nearly empty packages.
-
-What stands for a host with a kernel of its own is a sandbox host where systemd-detect-virt says so, and where modprobe
-and a boot "load" what is installed. What stands for a container is a sandbox host as it is, since it is one.
-"""
+"""The role nvidia_driver on hosts whose kernel module is a file, from repositories of nearly empty packages."""
 
 import json
 import re
 
 import driver_packages
 import pytest
-from driver_packages import KERNEL, MODULE, NEW, NEXT, OLD
+from driver_packages import KERNEL, NEW, OLD
+from metal import ARCHIVE, LOADED, REPOSITORIES, add_headers, leave_debian, load, make_metal, publish, serve
 from target import make
 
-PORT = 8080
-REPOSITORIES = f"http://127.0.0.1:{PORT}/compute/cuda/repos"
-ARCHIVE = f"{REPOSITORIES}/debian12/x86_64"
-FOLDER = "compute/cuda/repos/debian12/x86_64"
-SERVED = "/srv/nvidia"
 PLAYBOOK = "playbooks/driver.yml"
-LOADED = "/proc/driver/nvidia/version"
 BLACKLIST = "/etc/apt/apt.conf.d/52blackwell-nvidia"
 ASIDE = "/root/blacklist"
-NVRM = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {}  Release Build  (dvs-builder@U16)"
-
-MODPROBE = f"""\
-#!/bin/sh -e
-[ -e {MODULE} ] || {{ echo 'modprobe: FATAL: Module nvidia not found' >&2; exit 1; }}
-mkdir -p {LOADED.rpartition("/")[0]}
-[ -e {LOADED} ] || echo "{NVRM.format(f"$(cat {MODULE})")}" >{LOADED}
-"""
-DETECT_VIRT = "#!/bin/sh\necho none\nexit 1\n"
-BOOT = """\
-[Unit]
-Before=ssh.service
-
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/bin/mount -t tmpfs none /proc/driver
-ExecStart=-/usr/local/sbin/modprobe nvidia
-
-[Install]
-WantedBy=multi-user.target
-"""
-WEB = f"""\
-[Service]
-ExecStart=/usr/bin/python3 -m http.server --bind 127.0.0.1 --directory {SERVED} {PORT}
-
-[Install]
-WantedBy=multi-user.target
-"""
-
-
-@pytest.fixture(scope="module")
-def key(tmp_path_factory):
-    made = driver_packages.Key.make(tmp_path_factory.mktemp("key") / "gnupg")
-    yield made
-    made.discard()
 
 
 @pytest.fixture(scope="module")
@@ -68,56 +23,12 @@ def mirror_key(key, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def repositories(key, tmp_path_factory):
-    """NVIDIA's repository at two times: ``after`` has a newer version of the branch than ``before``."""
-    root = tmp_path_factory.mktemp("repositories")
-    for name, versions in {"before": (OLD, NEXT), "after": (OLD, NEW, NEXT)}.items():
-        driver_packages.repository(root / name, key, *versions)
-        driver_packages.keyring(root / name, key, ARCHIVE)
-    return root
-
-
-def write_program(host, path, text):
-    host.write(path, text.encode())
-    host.ssh(f"chmod 755 {path}")
-
-
-def serve(host, repositories):
-    """Serves the repositories on the host itself, as they were before."""
-    host.unpack(SERVED, ".", base=repositories)
-    host.write("/etc/systemd/system/web.service", WEB.encode())
-    host.ssh(f"mkdir -p {SERVED}/{FOLDER.rpartition('/')[0]} && systemctl enable --quiet --now web.service")
-    publish(host, "before")
-    host.until(f"python3 -c 'import urllib.request as web; web.urlopen(\"{ARCHIVE}/InRelease\")'", 20)
-
-
-def publish(host, name):
-    """Makes a repository the one that is served, as new to apt, which asks for what changed since it last looked."""
-    host.ssh(f"ln -sfn {SERVED}/{name} {SERVED}/{FOLDER} && touch {SERVED}/{name}/*")
-
-
-def leave_debian(host):
-    """Takes Debian's own archive from apt, which looks into it for tens of seconds and finds no driver there."""
-    host.ssh("mv /etc/apt/sources.list /root/")
-
-
-def load(host, version):
-    """Makes a version the one that is loaded."""
-    host.ssh(f"mkdir -p /proc/driver/nvidia && echo '{NVRM.format(version)}' >{LOADED}")
-
-
-@pytest.fixture(scope="module")
 def metal(repositories):
     """A host with a kernel of its own, without its headers yet, and with NVIDIA's repository."""
-    host = make("metal")
-    write_program(host, "/usr/local/sbin/systemd-detect-virt", DETECT_VIRT)
-    write_program(host, "/usr/local/sbin/modprobe", MODPROBE)
-    host.write("/etc/systemd/system/kernel.service", BOOT.encode())
-    host.ssh("systemctl enable --quiet --now kernel.service")
+    host = make_metal("metal", repositories)
     install = "DEBIAN_FRONTEND=noninteractive apt-get install -yqq --no-install-recommends unattended-upgrades"
     host.ssh(f"apt-get update -qq && {install}")
     leave_debian(host)
-    serve(host, repositories)
     return host
 
 
@@ -180,7 +91,7 @@ def test_a_host_without_headers_is_refused_before_anything_changes(metal):
     assert run.returncode != 0
     assert "metal is refused, nothing was changed. 1 to mend: 1. The headers of the running kernel" in said(run)
     assert state(metal) == before
-    metal.ssh("mkdir -p /lib/modules/$(uname -r)/build && touch /lib/modules/$(uname -r)/build/Makefile")
+    add_headers(metal)
 
 
 def test_a_dry_run_on_a_host_without_a_driver_changes_nothing(metal):
