@@ -70,6 +70,14 @@ class Mirror:
         if self.echo:
             print(json.dumps(entry), flush=True)
 
+    def settled(self, seconds: float = 30) -> list[dict]:
+        """The log once nothing is being answered: a client may have its answer before that is in it."""
+        deadline = time.monotonic() + seconds
+        while self.connections:
+            assert time.monotonic() < deadline, "the mirror still answers"
+            time.sleep(0.02)
+        return self.log
+
     def sent(self, path: str) -> int:
         """Bytes of a file that were sent in all."""
         return sum(entry["bytes"] for entry in self.log if entry["file"] == path and entry["method"] == "GET")
@@ -231,11 +239,7 @@ class Server(ThreadingHTTPServer):
         # Answered after those that connected before it were accepted.
         with suppress(HTTPError):
             urlopen(f"{self.url}/api", timeout=seconds).close()
-        deadline = time.monotonic() + seconds
-        while self.mirror.connections:
-            assert time.monotonic() < deadline, "the mirror still answers"
-            time.sleep(0.02)
-        self.mirror.log.clear()
+        self.mirror.settled(seconds).clear()
 
 
 def main() -> None:

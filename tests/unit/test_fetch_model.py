@@ -104,9 +104,9 @@ def test_a_model_is_fetched_once_and_then_is_there(fetching):
     assert status == 0, said
     assert said[-1] == f"org/tiny at {REVISION[:12]} is complete in {one.model}"
     one.assert_complete()
-    before = len(one.mirror.log)
+    before = len(one.mirror.settled())
     assert one.run()[0] == 0
-    assert len(one.mirror.log) == before
+    assert len(one.mirror.settled()) == before
 
 
 def test_what_is_said_last_is_the_status_of_the_unit(fetching, tmp_path):
@@ -148,10 +148,10 @@ def test_a_damaged_file_is_refused_and_fetched_anew_by_the_next_run(fetching):
     assert said[-1].endswith("nothing was switched; run again to fetch that anew.")
     assert not one.model.exists()
     one.mirror.faults.damaged = frozenset()
-    one.mirror.log.clear()
+    one.mirror.settled().clear()
     assert one.run()[0] == 0
     one.assert_complete()
-    assert {entry["file"] for entry in one.mirror.log if entry["bytes"] and entry["file"]} == {SHARD}
+    assert {entry["file"] for entry in one.mirror.settled() if entry["bytes"] and entry["file"]} == {SHARD}
 
 
 def test_a_damaged_small_file_is_refused_as_well(fetching):
@@ -202,7 +202,7 @@ def test_the_token_reaches_the_hub_and_nothing_else(fetching):
     status, said = one.run(token="hf_secret")
     assert status == 0, said
     one.assert_complete()
-    shown = {entry["path"].split("/")[1]: entry["token"] for entry in one.mirror.log}
+    shown = {entry["path"].split("/")[1]: entry["token"] for entry in one.mirror.settled()}
     assert shown == {"api": "Bearer hf_secret", "org": "Bearer hf_secret", "cdn": ""}
     assert not [path for path in one.model.rglob("*") if path.is_file() and b"hf_secret" in path.read_bytes()]
     assert "hf_secret" not in "\n".join(said)

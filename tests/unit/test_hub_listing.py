@@ -95,7 +95,7 @@ def test_a_hub_that_does_not_answer_is_named(hub):
 def test_the_token_reads_a_gated_repository_and_is_shown_to_no_other_host(hub, serve):
     mirror = Mirror({"org/tiny": MODEL}, Faults(token="secret"))
     assert hub.listing(hub.Source(serve(mirror), "org/tiny", REVISION, "secret"))
-    assert [entry["method"] for entry in mirror.log] == ["GET", "HEAD"]
+    assert [entry["method"] for entry in mirror.settled()] == ["GET", "HEAD"]
     made = hub.request("http://hub.example/x", "secret")
     assert "Authorization" not in made.headers
     assert made.unredirected_hdrs == {"Authorization": "Bearer secret"}

@@ -133,5 +133,5 @@ def test_it_runs_from_its_standard_input_which_alone_holds_the_token(told, hub):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["problems"] == []
-    assert {entry["token"] for entry in hub.mirror.log} == {"Bearer hf_secret"}
+    assert {entry["token"] for entry in hub.mirror.settled()} == {"Bearer hf_secret"}
     assert "hf_secret" not in done.stdout
