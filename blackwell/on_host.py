@@ -10,7 +10,6 @@ import json
 import os
 import pwd
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -225,18 +224,6 @@ def _gpus(program: str, arguments: list) -> dict:
     return {"error": (done.stderr.strip().splitlines() or ["it said nothing"])[-1]}
 
 
-def _queried(query: str) -> dict:
-    words = ["nvidia-smi", query, "--format=csv,noheader,nounits"]
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=GPU_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return {"error": f"no answer within {GPU_SECONDS} s"}
-    except OSError as error:
-        return {"error": error.strerror}
-    said = (done.stdout.strip() or done.stderr.strip()).splitlines() or ["it said nothing"]
-    return {"error": said[0]} if done.returncode else {"text": done.stdout}
-
-
 def speculation(change: dict) -> dict:
     """What the server says of itself, if it is active, and with settings to change its answer and what it says then.
 
@@ -303,6 +290,10 @@ def interconnect(ranks: str, arguments: dict, beside: bool) -> dict:  # noqa: FB
 
 
 def _count_gpus() -> int:
-    if not shutil.which("nvidia-smi"):
+    """The cards that nvidia-smi lists; none where it is not there, fails, or does not answer."""
+    words = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=GPU_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
         return 0
-    return len(_queried("--query-gpu=index").get("text", "").split())
+    return 0 if done.returncode else len(done.stdout.split())
